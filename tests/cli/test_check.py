@@ -160,6 +160,21 @@ def test_unreadable_files_do_not_hide_each_other(
     )
 
 
+def test_a_language_in_the_settings_says_that_a_table_holds_pairs(
+    command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("a;b\n" + "".join(f"dog{i};hund{i}\n" for i in range(30)))
+    assert "looks like labelled rows" in command("check", path).lines[0]
+    settings = ("--set", "data.src_lang=en", "--set", "data.tgt_lang=kos")
+    ended = command("check", path, *settings)
+    assert (ended.code, "unknown key" in ended.err) == (0, False)
+    assert ended.lines[0].startswith(
+        "data.src_lang is set, so this is for pairs of sentences: a translator; else"
+    )
+    assert ended.lines[1].startswith("train: 30 rows; en to kos; ")
+
+
 def test_rows(command: Command, tmp_path: Path) -> None:
     rows = [
         (f"the text of number {i} is like this", "good" if i % 2 else "bad")

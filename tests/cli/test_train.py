@@ -114,6 +114,42 @@ def test_rows_without_a_header_are_no_pairs_either(command: Command) -> None:
     assert not Path("runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "cells", "said"),
+    [
+        (
+            "a.csv",
+            "No;English;Yoruba;Source",
+            "{i};The dog {i} is here;Aja {i} wa;book",
+            "of its columns No, English, Yoruba, Source, English is read as the source and Yoruba as the target",
+        ),
+        (
+            "b.tsv",
+            "",
+            "The dog {i} is here\tAja {i} wa\tbook",
+            "the first two of 3 columns are read",
+        ),
+        (
+            "c.csv",
+            "id,label,text",
+            "{i},good,The dog {i} is here",
+            "of its columns id, label, text, text is read as the text and label as the label",
+        ),
+    ],
+)
+def test_the_columns_that_are_read_are_said_before_anything_is_refused(
+    command: Command, name: str, head: str, cells: str, said: str
+) -> None:
+    rows = [head, *(cells.format(i=i) for i in range(40))]
+    data = write(name, "\n".join(filter(None, rows)) + "\n")
+    ended = command("train", data, "--dev", write("dev.pdf", "%PDF-"))
+    assert (ended.code, ended.messages[1].split("; ")[0]) == (3, f"{data}: {said}")
+    if head:
+        keys = "text_column label_column" if "label" in head else "src_lang tgt_lang"
+        others = " ".join(f"--set data.{key}=..." for key in keys.split())
+        assert ended.messages[1].endswith(f"; {others} choose others")
+
+
 def test_running_text_becomes_a_language_model(command: Command) -> None:
     text = "\n\n".join(
         src for src, _ in builtin.pairs("everyday", "en", "de").train[:300]

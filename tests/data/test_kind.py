@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from weft.data.corpus import read_pairs
 from weft.data.kind import KINDS, guess_task
 from weft.errors import DataError
 
@@ -53,6 +54,41 @@ def test_csv_of_two_columns_one_of_them_a_language_holds_pairs(write: Write) -> 
     for i, head in enumerate(heads):
         path = write(f"r{i}.csv", head, "x;y")
         assert guess_task(path, "Text") == "classification", head
+
+
+SENTENCES = [f"The man saw {i} dogs.;Der Mann sah {i} Hunde." for i in range(12)]
+
+
+def test_csv_of_two_codes_above_sentences_holds_pairs(write: Write) -> None:
+    heads = ("kos;en", "kos;chr", "KOS;EN")
+    for i, head in enumerate(heads):
+        path = write(f"p{i}.csv", head, *SENTENCES[:2])
+        assert guess_task(path) == "translation", head
+    rows = [f"The man saw {i} dogs.;good" for i in range(12)]
+    assert guess_task(write("l.csv", "msg;cat", *rows)) == "classification"
+    path = write("m.csv", "msg;cat", *SENTENCES)
+    assert guess_task(path, "msg", "cat") == "classification"
+
+
+def test_csv_of_sentences_without_names_holds_pairs(write: Write) -> None:
+    assert guess_task(write("p.csv", *SENTENCES)) == "translation"
+    assert guess_task(write("few.csv", *SENTENCES[:5])) == "classification"
+    path = write("text.csv", "text;reply", *SENTENCES)
+    assert guess_task(path) == "classification"
+    same = [f"The man saw {i} dogs.;It is good that way" for i in range(12)]
+    assert guess_task(write("same.csv", *same)) == "classification"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+@pytest.mark.parametrize("head", ["English;Deutsch", "English;Unsere Sprache"])
+def test_the_header_tells_the_kind_in_another_encoding(
+    tmp_path: Path, encoding: str, head: str
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_bytes(f"{head}\nThe ball;Die Größe\n".encode(encoding))
+    assert guess_task(str(path)) == "translation"
+    with pytest.raises(DataError, match="UTF-8"):
+        read_pairs(str(path))
 
 
 def test_rows_in_another_encoding_are_rows(write: Write, tmp_path: Path) -> None:

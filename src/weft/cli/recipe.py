@@ -21,6 +21,8 @@ USUAL = {
     "classification": "classify-fast",
 }
 
+_OF_PAIRS = ("data.src_lang", "data.tgt_lang")  # keys that a translator alone has
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -39,8 +41,8 @@ def choose_recipe(
 ) -> Chosen:
     """Choose and read a recipe.
 
-    A name or a task in the settings decides; else the task of the model to start from; else the
-    look of the first text.
+    A name or a task in the settings decides; else the task of the model to start from; else a
+    language of a pair in the settings; else the look of the first text.
     """
     from weft.recipes.file import load_recipe
 
@@ -63,6 +65,9 @@ def choose_recipe(
                 f"{start_from}: holds a model of another version, for {task!r:.40}"
             )
         reason = f"{start_from} holds a model for {task}, so this is for {KINDS[task]}"
+    elif setting := next((key for key in _OF_PAIRS if key in values), ""):
+        task = "translation"
+        reason = f"{setting} is set, so this is for {KINDS[task]}" if data else ""
     elif data:
         task = _look_of(data[0], values)
         reason = f"{data[0]} looks like {KINDS[task]}"
@@ -77,6 +82,14 @@ def choose_recipe(
     others = " or ".join(other for other in KINDS if other != task)
     note = f"{reason}{by}; else name another --recipe, or --set task={others}"
     return Chosen(recipe, said=(note,))
+
+
+def columns_read(recipe: "Recipe", data: Sequence[str]) -> list[str]:
+    """Say of each table of more than two columns which of them are read."""
+    from weft.data.columns import describe_columns
+
+    lines = [describe_columns(recipe, item) for item in data]
+    return [line for line in lines if line]
 
 
 def refuse_other_text(

@@ -13,6 +13,7 @@ import typer
 
 from weft.cli.recipe import (
     choose_recipe,
+    columns_read,
     refuse_missing_text,
     refuse_other_text,
     refuse_two_sides,
@@ -140,7 +141,7 @@ def train(
     refuse_missing_text([*texts, dev, test])
     out = output or usual_folder(texts, recipe)
     if is_first_process():
-        for line in chosen.said:
+        for line in (*chosen.said, *columns_read(chosen.recipe, texts)):
             say(line)
         if output is None:
             say(f"the model goes to {out}; --output names another folder")

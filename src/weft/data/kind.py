@@ -2,14 +2,19 @@
 rows.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from weft.data.corpus import split_at_comma
-from weft.data.formats.cells import Quoting
-from weft.data.formats.filetype import type_of, type_of_name
+from weft.data.formats.cells import head_rows
+from weft.data.formats.filetype import decode_head, type_of, type_of_name
+from weft.data.formats.header import (
+    are_sentences,
+    find_header,
+    names_a_language,
+)
 from weft.data.formats.registry import FileType
 from weft.data.formats.source import read_head
-from weft.data.formats.tsv import find_header, first_row, names_a_language
 from weft.errors import DataError
 
 KINDS = {
@@ -18,14 +23,16 @@ KINDS = {
     "classification": "labelled rows: a classifier",
 }
 
+COLUMNS = ("text", "label")  # of labelled rows, unless settings name others
 _HEAD = 1 << 16  # bytes that are read
 _FEWEST_ROWS = 30  # below it, that a column repeats itself says nothing
+_FEWEST_PAIRS = 10  # of sentences below names that are no languages
 _MOST_LABELS = 50
 _LONGEST_LABEL = 40
 
 
 def guess_task(
-    item: str, text_column: str = "text", label_column: str = "label"
+    item: str, text_column: str = COLUMNS[0], label_column: str = COLUMNS[1]
 ) -> str:
     """Guess the task of DATA; what is missing or cannot be read is taken for pairs.
 
@@ -42,7 +49,7 @@ def guess_task(
         if named is not None and named.task:
             return _task_of(named, paths[0], (text_column, label_column))
         held = type_of(paths[0])
-        lines = _first_lines(paths[0])
+        lines = first_lines(paths[0])
     except DataError:
         return "translation"
     if held is not None and held.task:
@@ -60,30 +67,39 @@ def guess_task(
 def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     """Return the task of a type of files; CSV may hold pairs.
 
-    It does where its first row names two languages; also where it has two columns, of which one is
-    named by a language and none is that of the text or the labels: what is wrong with it is then
-    said as of pairs.
+    It does where its first row names two languages; also where it has two columns, none of which is
+    that of the text or the labels, and one is named by a language, or both hold sentences: what is
+    wrong with it is then said as of pairs. Only its ASCII counts, in whatever encoding.
     """
     task = kind.task
     if kind.table != "csv" or not path.is_file():
         return task
-    try:
-        names = first_row(path, Quoting("csv"))
-    except DataError:  # of another encoding: whoever reads the rows says so
-        return task
+    names, *rows = head_rows(path, first_lines(path)) or [[]]
     if find_header(names, None, None) is not None:
         return "translation"
     is_of_rows = any(name.strip() in columns for name in names)
-    if len(names) == 2 and names_a_language(names) and not is_of_rows:
+    if len(names) != 2 or is_of_rows:
+        return task
+    if names_a_language(names) or _hold_pairs(names, rows, columns):
         return "translation"
     return task
 
 
-def _first_lines(path: Path) -> list[str]:
+def _hold_pairs(
+    names: Sequence[str], rows: Sequence[Sequence[str]], columns: tuple[str, str]
+) -> bool:
+    """Return whether two columns hold sentences, below two codes of languages or without names."""
+    if columns != COLUMNS or not are_sentences(rows):
+        return False
+    are_codes = find_header(names, None, None, least_known=0) is not None
+    return are_codes or len(rows) >= _FEWEST_PAIRS
+
+
+def first_lines(path: Path) -> list[str]:
     """Return the lines of the file's beginning without the last one, which may be cut off; at least
     one.
     """
-    lines = read_head(path, _HEAD).decode("utf-8-sig", "replace").split("\n")
+    lines = decode_head(read_head(path, _HEAD)).split("\n")
     if len(lines) > 1:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]

@@ -19,9 +19,9 @@ from weft.data import split
 from weft.data.base import Corpus, join, reasons
 from weft.data.formats.cells import find_quoting, read_tab_separated
 from weft.data.formats.filetype import type_of_name
+from weft.data.formats.header import find_header
 from weft.data.formats.row import TOO_LONG
 from weft.data.formats.table import column_names, read_cells, read_table
-from weft.data.formats.tsv import find_header
 from weft.data.split import MIN_PAIRS, fold
 from weft.errors import DataError, UsageError
 

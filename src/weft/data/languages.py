@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 
 UNKNOWN = "und"
+_LONG_CODE = 3  # letters of a code of ISO 639-3
 
 # ISO 639-1 with the ISO 639-2 codes of the same language (terminological, then bibliographic).
 _CODES = """
@@ -132,6 +133,17 @@ def from_header(cell: str) -> tuple[str, bool] | None:
         return None
     code = known("-".join([first.lower(), *rest]))
     return (code, True) if code else None
+
+
+def code_of(cell: str) -> str | None:
+    """Return the language code that a cell holds and nothing else, known or not; None for a word
+    that is none. `Eng` is one as well, if it is known.
+    """
+    word = cell.strip()
+    first = re.split("[-_]", word)[0]
+    if first.islower() or first.isupper():
+        return canonical(word)
+    return known(word.lower()) if len(word) == _LONG_CODE else None
 
 
 def known(tag: str) -> str | None:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.data.corpus import ParallelText, read_pairs
-from weft.data.formats import tsv
 from weft.data.formats.cells import find_quoting
+from weft.data.formats.header import find_header
 from weft.errors import DataError
 
 # Sentences with quotes of their own, as people write them.
@@ -297,6 +297,35 @@ class TestHeader:
         )
         assert read_pairs(path, "en", "yo").notes == [named]
 
+    @pytest.mark.parametrize(
+        ("head", "src", "tgt"),
+        [
+            ("Source\tEnglish\tYoruba", "English", "Yoruba"),
+            ("No\tEnglish\tYoruba\tSource", "English", "Yoruba"),
+            ("src\ttgt\ten\tyo", "en", "yo"),
+            ("no\tEnglish\tYoruba", "English", "Yoruba"),
+            ("source\ttarget\tEnglish", "source", "target"),
+            ("Source\ttarget_yo\tsource_en", "source_en", "target_yo"),
+        ],
+    )
+    def test_languages_are_taken_before_columns_called_source(
+        self, tmp_path: Path, head: str, src: str, tgt: str
+    ) -> None:
+        path = write(tmp_path / "p.tsv", f"{head}\n{head.upper()} x\n")
+        names = head.split("\t")
+        [pair] = pairs_of(read_pairs(path))
+        wanted = [f"{head.upper()} x".split("\t")[names.index(n)] for n in (src, tgt)]
+        assert list(pair) == wanted
+
+    def test_a_language_asked_for_is_never_beside_a_column_called_source(
+        self, tmp_path: Path
+    ) -> None:
+        rows = "No;English;Yoruba;Source\n1;dog;aja;book\n"
+        path = write(tmp_path / "p.csv", rows)
+        assert pairs_of(read_pairs(path)) == [("dog", "aja")]
+        assert pairs_of(read_pairs(path, tgt_lang="en")) == [("aja", "dog")]
+        assert pairs_of(read_pairs(path, "yo", "en")) == [("aja", "dog")]
+
     def test_names_of_other_languages_than_asked_are_said(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.tsv", "English\tYoruba\na\tb\n")
         text = read_pairs(path, "en", "de")
@@ -327,7 +356,7 @@ class TestHeader:
                         for a, b in zip(src, tgt, strict=False)
                     ]
                 assert not any(
-                    tsv.find_header(row, None, None)
+                    find_header(row, None, None)
                     for row in rows
                     if "\t" not in "".join(row)
                 )

@@ -45,6 +45,18 @@ def read_csv(
         dropped[EMPTY_LINE] += reader.num_empty
 
 
+def head_rows(path: Path, head: Sequence[str]) -> list[list[str]]:
+    """Return the first rows of CSV, by lines from its beginning; those before a quote that does not
+    close.
+    """
+    sample, delimiter, _ = _begin(path, enumerate(head, start=1), ())
+    reader = CellReader(path, iter(sample), delimiter)
+    rows: list[list[str]] = []
+    with suppress(DataError):
+        rows.extend(cells for _, cells in reader.rows() if cells)
+    return rows
+
+
 def find_delimiter(path: Path, wanted: Sequence[str]) -> tuple[str, str]:
     """Return the delimiter of CSV, and the line `sep=;` that names it, or ""."""
     _, delimiter, line = _begin(

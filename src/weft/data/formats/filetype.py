@@ -89,14 +89,15 @@ def type_of_content(head: bytes) -> FileType | None:
     for kind in FILE_TYPES.values():
         if head.startswith(kind.signatures):
             return kind
-    text = _decoded(head).lstrip()
+    text = decode_head(head).lstrip()
     for look in (_tagged, _messages, _subtitles, _json):
         if name := look(text):
             return FILE_TYPES[name]
     return None
 
 
-def _decoded(head: bytes) -> str:
+def decode_head(head: bytes) -> str:
+    """Return the text that a file begins with; a letter that is not UTF-8 becomes U+FFFD."""
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return head.removeprefix(mark).decode(encoding, "replace")

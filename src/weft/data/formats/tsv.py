@@ -2,14 +2,29 @@
 known.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from weft.data import languages
-from weft.data.formats.cells import Quoting, find_quoting, read_tab_separated
+from weft.data.formats.cells import (
+    Quoting,
+    find_delimiter,
+    find_quoting,
+    read_tab_separated,
+)
+from weft.data.formats.header import (
+    Header,
+    Heading,
+    are_sentences,
+    half_of_a_header,
+    header_of_csv,
+    header_of_tsv,
+    known_and_unknown,
+    looks_like_a_pair,
+)
 from weft.data.formats.pairs import (
     OpenPairs,
     Sides,
@@ -20,37 +35,9 @@ from weft.data.formats.pairs import (
 from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row, on_one_line
 from weft.errors import DataError
 
-# Of what words the head of a column is made, beside a language.
-_SOURCE = {"source", "src", "original"}
-_TARGET = {"target", "tgt", "trg", "translation"}
-_WORDS = {"text", "sentence", "sentences", "segment", "string", "language", "lang"}
-
-
-class Header(NamedTuple):
-    """A first row that names the columns: where the two that are read stand, and their languages if
-    named.
-    """
-
-    cells: list[str]
-    src: int
-    tgt: int
-    src_lang: str | None
-    tgt_lang: str | None
-
-    @property
-    def is_turned(self) -> bool:
-        """Return whether the target stands before the source."""
-        return self.src > self.tgt
-
-
-class Heading(NamedTuple):
-    """The meaning of the head of one column."""
-
-    place: int
-    role: str  # source, target or ""
-    lang: str | None
-    # a language's code and nothing else, as a short word might be by chance
-    is_code: bool
+_SAMPLE = 100  # rows below the first that show whether it is a pair
+_EXAMPLE = "kos"  # a code that stands for one that nobody here knows
+_MOST_SHOWN = 4  # cells of a first row
 
 
 def open_tsv(path: Path, asked: Sides, named: Sides) -> OpenPairs:
@@ -62,19 +49,23 @@ def open_tsv(path: Path, asked: Sides, named: Sides) -> OpenPairs:
 
 
 def open_csv(path: Path, asked: Sides, named: Sides) -> OpenPairs:
-    """Open CSV as `open_tsv` does. Raises DataError where no first row names the two sides."""
+    """Open CSV as `open_tsv` does. Raises DataError where nothing says which are the two sides."""
     return _open(path, Quoting("csv"), asked, named)
 
 
 def _open(path: Path, quoting: Quoting, asked: Sides, named: Sides) -> OpenPairs:
     wanted = (asked[0] or named[0], asked[1] or named[1])
-    header = find_header(first_row(path, quoting), *wanted)
+    rows = _first_rows(path, quoting)
     if quoting.kind == "csv":
-        _refuse_unnamed(path, header)
+        header = header_of_csv(rows[0], *wanted)
+        doubts = _doubt_first_pair(path, rows, header, wanted)
+    else:
+        header = header_of_tsv(rows, *wanted)
+        doubts = [] if header else _doubt_half(rows, wanted)
     if header and named == (None, None):
         named = (header.src_lang, header.tgt_lang)
     pair = choose_direction(asked, named)
-    doubts = doubt_name(pair, named)
+    doubts.extend(doubt_name(pair, named))
     if header:
         doubts.extend(_doubt_header(pair, header, is_asked=any(asked)))
     dropped = Counter[str]()
@@ -88,14 +79,82 @@ def _open(path: Path, quoting: Quoting, asked: Sides, named: Sides) -> OpenPairs
     )
 
 
-def _refuse_unnamed(path: Path, header: Header | None) -> None:
-    """Raise DataError for CSV whose first row does not say which columns are the two sides."""
-    if header is None:
-        raise DataError(
-            f"{path}: is a table whose first row does not name the two sides; name two of its columns by languages "
-            "(English,Deutsch), or source and target; or, if these are labelled rows, take a recipe such as "
-            "--recipe classify-fast"
+def _first_rows(path: Path, quoting: Quoting) -> list[list[str]]:
+    """Return the cells of the first rows that hold something, at least of one; none of a line that
+    is too long.
+    """
+    read = read_tab_separated(path, quoting, Counter())
+    _, first = next(read, (1, None))
+    rows = [first or []]
+    with suppress(DataError):  # whoever reads on raises it again, with its place
+        rows.extend(cells for _, cells in islice(read, _SAMPLE) if cells)
+    return rows
+
+
+def _doubt_first_pair(
+    path: Path, rows: Sequence[Sequence[str]], header: Header | None, wanted: Sides
+) -> list[str]:
+    """Return a doubt on CSV whose first row is read as a pair. Raises DataError where nothing says
+    what its columns are.
+    """
+    if header is not None:
+        return []
+    if all(wanted) and len(rows[0]) == 2:
+        return ["its first row names no languages and is read as a pair"]
+    raise DataError(f"{path}: {_unnamed(path, rows)}")
+
+
+def _unnamed(path: Path, rows: Sequence[Sequence[str]]) -> str:
+    """Say why the first row of CSV does not name the two sides, and what to do about it."""
+    cells, *body = rows
+    delimiter, _ = find_delimiter(path, ())
+    names = delimiter.join(("English", "Deutsch"))
+    if are_sentences(rows) and looks_like_a_pair(cells):
+        roles = delimiter.join(("source", "target"))
+        return (
+            "looks like pairs of sentences without a header; add a first line that names the two columns: their "
+            f"languages ({names}), or {roles}"
         )
+    known, unknown = known_and_unknown(cells)
+    shown = " and ".join(f"{cell:.40}" for cell in unknown[:_MOST_SHOWN])
+    what = "is a table whose first row does not name the two sides"
+    remedy = f"name two of its columns by languages ({names}), or source and target"
+    if known and unknown:
+        what += f": Weft knows no language by the name or code {shown}"
+    if len(cells) == 2:
+        langs = _two_codes(known)
+        remedy = f"say the codes of both languages ({_settings(*langs)}), or {remedy}"
+    if not known and not are_sentences(body):
+        remedy += "; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
+    return f"{what}; {remedy}"
+
+
+def _two_codes(known: Sequence[Heading]) -> tuple[str, str]:
+    """Return codes for two columns as an example, with the language that one of them has."""
+    if len(known) != 1 or known[0].lang is None:
+        return "en", _EXAMPLE
+    lang = known[0].lang
+    return (lang, _EXAMPLE) if known[0].place == 0 else (_EXAMPLE, lang)
+
+
+def _settings(src: str, tgt: str) -> str:
+    return f"--set data.src_lang={src} --set data.tgt_lang={tgt}"
+
+
+def _doubt_half(rows: Sequence[Sequence[str]], wanted: Sides) -> list[str]:
+    """Return a doubt if the first row of TSV names one language, and is read as a pair."""
+    heading = half_of_a_header(rows, *wanted)
+    if heading is None:
+        return []
+    cells = [cell.strip() for cell in rows[0]]
+    remedy = "name two columns by languages, or source and target"
+    if len(cells) == 2:
+        settings = _settings(*_two_codes([heading]))
+        remedy = f"add {settings} (with their codes), or name them source and target"
+    shown = ", ".join(f"{cell:.40}" for cell in cells[:_MOST_SHOWN])
+    return [
+        f"the first row ({shown}) is read as a pair; if it names the columns, {remedy}"
+    ]
 
 
 def _doubt_header(
@@ -108,7 +167,8 @@ def _doubt_header(
         turned = "its columns are turned round and " if header.is_turned else ""
         yield f"{turned}{read}; {other_way(pair)}"
     if _differ(pair, header):
-        shown = f"{header.src_lang} to {header.tgt_lang}"
+        src = header.src_lang or languages.UNKNOWN
+        shown = languages.direction(src, header.tgt_lang or languages.UNKNOWN)
         yield f"its columns are named {shown}, but {read}; is that right?"
 
 
@@ -119,46 +179,6 @@ def _differ(pair: tuple[str, str], header: Header) -> bool:
         name and languages.primary(name) != languages.primary(lang)
         for name, lang in zip(named, pair, strict=True)
     )
-
-
-def first_row(path: Path, quoting: Quoting) -> list[str]:
-    """Return the cells of the first row that holds something; none of a line that is too long."""
-    _, cells = next(read_tab_separated(path, quoting, Counter()), (1, None))
-    return cells or []
-
-
-def find_header(
-    cells: Sequence[str], src_lang: str | None, tgt_lang: str | None
-) -> Header | None:
-    """Find out whether a first row names the columns, and how; the languages are those asked for,
-    or None.
-
-    A column is named by a language (`en`, `yor`, `English`), or as `source`, `target` and the like,
-    or by both (`source_en`). Of more than two such columns those of the languages asked for are
-    read.
-    """
-    headings = [
-        heading
-        for place, cell in enumerate(cells)
-        if (heading := _heading(place, cell, len(cells))) is not None
-    ]
-    if len(headings) < 2 or (len(cells) == 2 and cells[0].strip() == cells[1].strip()):
-        return None
-    src, tgt = _chosen(headings, src_lang, tgt_lang)
-    if (src.role, src.lang) == (tgt.role, tgt.lang):
-        return None
-    asked = {languages.primary(lang) for lang in (src_lang, tgt_lang) if lang}
-    named = {languages.primary(one.lang) for one in (src, tgt) if one.lang}
-    if src.is_code and tgt.is_code and not asked <= named:  # two short words of a text
-        return None
-    return Header(list(cells), src.place, tgt.place, src.lang, tgt.lang)
-
-
-def names_a_language(cells: Sequence[str]) -> bool:
-    """Return whether one of the cells of a first row is a language's name in full."""
-    headings = [_heading(i, cell, len(cells)) for i, cell in enumerate(cells)]
-    named = [heading for heading in headings if heading and heading.lang]
-    return any(not heading.is_code for heading in named)
 
 
 def read_tsv(
@@ -197,64 +217,6 @@ def read_tsv(
         if (src, tgt) == (0, 1):
             which = "the first two are used"
         notes.append(f"{path}: {columns} columns in every line; {which}")
-
-
-def _heading(place: int, cell: str, width: int) -> Heading | None:
-    """Return the meaning of one cell, if every word of it is a language or one that heads
-    columns.
-    """
-    if width > 2 and cell.strip().casefold() == "id":  # rather a number than Indonesian
-        return None
-    by_language = languages.from_header(cell)
-    if by_language is not None:
-        return Heading(place, "", *by_language)
-    role = ""
-    lang = None
-    words = [word for word in re.split(r"[\W_]+", cell.casefold()) if word]
-    for word in words:
-        if word in _SOURCE | _TARGET and not role:
-            role = "source" if word in _SOURCE else "target"
-        elif len(words) > 1 and lang is None and (named := languages.from_header(word)):
-            lang = named[0]
-        elif word not in _WORDS:
-            return None
-    return Heading(place, role, lang, is_code=False) if words else None
-
-
-def _chosen(
-    headings: Sequence[Heading], src_lang: str | None, tgt_lang: str | None
-) -> tuple[Heading, Heading]:
-    """Choose the columns of the languages that are asked for; else source before target, else as
-    they stand.
-    """
-    src = _of_language(headings, src_lang)
-    others = [heading for heading in headings if heading is not src]
-    tgt = _of_language(others, tgt_lang)
-    rest = [heading for heading in headings if heading not in (src, tgt)]
-    if src is None:
-        src = _with_role(rest, "source")
-        rest.remove(src)
-    if tgt is None:
-        tgt = _with_role(rest, "target")
-    return src, tgt
-
-
-def _with_role(headings: Sequence[Heading], role: str) -> Heading:
-    """Return the first column that has the role, else the first of all."""
-    named = (heading for heading in headings if heading.role == role)
-    return next(named, headings[0])
-
-
-def _of_language(headings: Sequence[Heading], lang: str | None) -> Heading | None:
-    if not lang:
-        return None
-    same = [
-        heading
-        for heading in headings
-        if heading.lang and languages.primary(heading.lang) == languages.primary(lang)
-    ]
-    exact = [heading for heading in same if heading.lang == lang]
-    return next(iter(exact or same), None)
 
 
 def _first_width(path: Path, number: int, width: int, columns: int) -> int:
