@@ -4,6 +4,7 @@ session.
 
 import gc
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import product
@@ -116,6 +117,23 @@ def tiny_folder(
     )
     weft.train(out=out, train=write_pairs(216), settings=settings, quiet=True)
     return out
+
+
+@pytest.fixture
+def save_recipe(tmp_path: Path) -> Callable[[Path], tuple[str, list[list[str]]]]:
+    """Does what a card says: saves its recipe, and gives the settings of each of its commands."""
+
+    def save(folder: Path) -> tuple[str, list[list[str]]]:
+        card = (folder / "README.md").read_text("utf-8")
+        _, _, section = card.partition("\n## Recipe\n")
+        how, _, block = section.partition("```toml\n")
+        path = tmp_path / f"{folder.name}.toml"
+        path.write_text(block[: block.index("```")], "utf-8")
+        lines = [line for line in how.split("\n") if line[:1].isdecimal()]
+        commands = [re.findall(r"--set ([^\s`]+)", line) for line in lines]
+        return str(path), commands or [[]]
+
+    return save
 
 
 @pytest.fixture(autouse=True)

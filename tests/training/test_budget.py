@@ -178,6 +178,7 @@ def by_clock(
         minutes: float | None = 1.0,
         pairs: int = 60,
         stop_at: int = 0,
+        recipe: str | None = None,
         **more: Any,
     ) -> Any:
         clock = Clock()
@@ -191,12 +192,11 @@ def by_clock(
             take_step(trainer)
 
         monkeypatch.setattr(Trainer, "_take_step", step)
-        recipe = load_recipe(
-            None,
-            [*tiny_settings, "model.dropout=0.2", "training.save_every=10", *settings],
-        )
+        own = (*tiny_settings, "model.dropout=0.2", "training.save_every=10")
+        # a recipe holds all of them
+        values = [*(() if recipe else own), *settings]
         asked = Request(
-            recipe,
+            load_recipe(recipe, values),
             tmp_path / out,
             (write_pairs(pairs),),
             minutes=minutes,
@@ -222,7 +222,10 @@ def weights(folder: Path) -> bytes:
 
 @pytest.mark.parametrize("stop_at", [0, 25, 52])
 def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
-    tmp_path: Path, by_clock: Callable[..., Any], stop_at: int
+    tmp_path: Path,
+    by_clock: Callable[..., Any],
+    save_recipe: Callable[[Path], Any],
+    stop_at: int,
 ) -> None:
     """Whole; stopped on the plateau; stopped in the decay, whose beginning stands as it was
     written.
@@ -242,8 +245,75 @@ def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
     settings = [word for word in shlex.split(note.partition(": ")[2]) if "=" in word]
     assert by_clock("again", *settings, minutes=None).step == verdict.step
     assert weights(tmp_path / "again") == weights(tmp_path / "run")
+    recipe, commands = save_recipe(tmp_path / "run")
+    assert commands == [[]]
+    assert by_clock("card", recipe=recipe, minutes=None).step == verdict.step
+    assert weights(tmp_path / "card") == weights(tmp_path / "run")
     assert by_clock("run").step == verdict.step  # has ended
     assert by_clock("run", "training.max_steps=90").step == 90
+
+
+HELD = ("data.dev_size=24", "data.test_size=0")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        ("training.schedule=noam", "training.warmup_steps=40"),
+        ("training.precision=auto", "training.kernels=auto", "training.threads=none"),
+    ],
+)
+def test_the_card_repeats_a_run_by_the_clock_that_was_lengthened(
+    tmp_path: Path,
+    by_clock: Callable[..., Any],
+    save_recipe: Callable[[Path], Any],
+    said: list[str],
+    settings: tuple[str, ...],
+) -> None:
+    """Also one whose warm-up and learning rate the plan has changed, or one that left open what the
+    machine then chose.
+    """
+    settings = (*HELD, *settings)
+    steps = by_clock("run", *settings, pairs=216).step
+    longer = "training.max_steps=90"
+    ended = by_clock("run", *settings, longer, pairs=216, minutes=None)
+    (note,) = [line for line in ended.notes if "planned by the clock" in line]
+    assert note in (line.removeprefix("note: ") for line in said)
+    assert note.startswith(
+        f"planned by the clock, then lengthened: {steps} steps, then 90; to repeat it without the clock: "
+        "first --set training.schedule=wsd "
+    )
+    assert note.endswith(f", then the same command with --set {longer}")
+    recipe, commands = save_recipe(tmp_path / "run")
+    assert commands == [[], [longer]]
+    chosen = load_recipe(recipe).training
+    assert not {chosen.precision, chosen.kernels, chosen.threads} & {"auto", None}
+    for command in commands:
+        by_clock("card", *command, pairs=216, recipe=recipe, minutes=None)
+    assert weights(tmp_path / "card") == weights(tmp_path / "run")
+    by_clock("one", longer, pairs=216, recipe=recipe, minutes=None)
+    assert weights(tmp_path / "one") != weights(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("steps", "repeats"), [(70, True), (22, False)])
+def test_a_number_of_steps_given_on_the_plateau_repeats_the_run_where_it_has_that_plateau(
+    tmp_path: Path,
+    by_clock: Callable[..., Any],
+    save_recipe: Callable[[Path], Any],
+    steps: int,
+    repeats: bool,
+) -> None:
+    """Of 22 steps, the decay would have begun before step 20, which is the last that is saved."""
+    with pytest.raises(Interrupted):
+        by_clock("run", stop_at=25)
+    ended = by_clock("run", f"training.max_steps={steps}", minutes=None)
+    assert any("planned by the clock" in note for note in ended.notes) == repeats
+    recipe, _ = save_recipe(tmp_path / "run")
+    by_clock("card", f"training.max_steps={steps}", recipe=recipe, minutes=None)
+    assert (weights(tmp_path / "card") == weights(tmp_path / "run")) == repeats
+    card = (tmp_path / "run" / "README.md").read_text("utf-8")
+    assert ("They do not repeat it" in card) != repeats
 
 
 def test_a_run_begun_without_a_clock_is_not_ended_by_one(
@@ -308,7 +378,7 @@ def test_what_is_proposed_after_a_run_by_the_clock_works_as_printed(
         "run", *held, f"training.max_steps={2 * ended.step}", **text, minutes=None
     )
     assert longer.step == 2 * ended.step
-    notes = [note for note in longer.notes if "wsd" in note]
+    notes = [note for note in longer.notes if "its schedule" in note]
     assert notes == [
         f"training.max_steps = {longer.step} ends the run; its schedule stays wsd"
     ]
@@ -323,7 +393,7 @@ def test_a_number_of_steps_beside_minutes_says_which_of_them_counts(
     ended = by_clock("run")
     longer = by_clock("run", "training.max_steps=90", minutes=1.0)
     assert longer.step == 90 > ended.step
-    assert [note for note in longer.notes if "wsd" in note] == [
+    assert [note for note in longer.notes if "its schedule" in note] == [
         "training.max_steps = 90 ends the run, and --minutes no longer counts; its schedule stays wsd"
     ]
 

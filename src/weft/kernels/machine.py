@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -56,18 +56,6 @@ class Machine:
     def in_short(self) -> str:
         """Say where a run computes: "a GPU", "2 threads"."""
         return "a GPU" if self.device == "cuda" else counted_threads(self.threads)
-
-    def as_settings(self, asked: Mapping[str, object]) -> str:
-        """Return --set options for what the recipe's section `training` left open and this machine
-        chose.
-        """
-        chosen = {
-            "precision": self.precision,
-            "kernels": self.kernels,
-            "threads": self.threads,
-        }
-        opened = [name for name in chosen if asked[name] in ("auto", None)]
-        return " ".join(f"--set training.{name}={chosen[name]}" for name in opened)
 
     def describe(self) -> str:
         """Describe all that was chosen, and why, in one line."""

@@ -67,7 +67,7 @@ def model_card(
     the model is good for.
 
     `test_lines` are the scores of the test set as a person reads them; `computed` says in which
-    precision and by which kernels the run computed; `recipe` is the run's recipe as TOML.
+    precision and by which kernels the run computed; `recipe` is the section of what repeats it.
     """
     texts = [
         f"{name}: {part['size']} from {', '.join(part['files'])} "
@@ -111,7 +111,7 @@ def model_card(
     {command or "weft.train(...)"}
 
 {counted(verdict["step"], "steps")}{f" ({computed})" if computed else ""}; the weights are {which}.
-{_recipe_section(recipe)}
+{recipe}
 ## Scores on dev
 
 {_bullets(dev)}
@@ -136,22 +136,6 @@ def test_score(card: Path) -> str:
         return ""
     found = _FIRST_SCORE.search(text)
     return f"{found[1]} {found[2]}" if found else ""
-
-
-def _recipe_section(recipe: str) -> str:
-    """Return the settings under a heading of their own; "" where they are not known."""
-    if not recipe:
-        return ""
-    return f"""
-## Recipe
-
-These settings of the run differ from the defaults. To repeat the training with the same text, save them as
-`recipe.toml`; `--recipe recipe.toml` takes the place of the command's `--recipe` and `--set`.
-
-```toml
-{recipe}
-```
-"""
 
 
 def _teacher_line(teacher: Mapping[str, Any]) -> str:

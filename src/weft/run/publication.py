@@ -14,13 +14,12 @@ from weft.data.texts import Texts
 from weft.folder import durable
 from weft.folder.model_folder import RunFolder, read_words
 from weft.kernels.machine import counted_threads
-from weft.recipes.file import build_recipe
-from weft.recipes.written import as_toml
 from weft.run.card import model_card, names_alone
 from weft.run.judging.judgement import NOT_JUDGED, USABLE, Judgement
 from weft.run.judging.verdict import judge_run
 from weft.run.origin import read_record
 from weft.run.record import RunRecord, Verdict
+from weft.run.repetition import Repetition, repetition_of
 from weft.tasks.task import Task
 from weft.training.budget import TimePlan, more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
@@ -63,6 +62,8 @@ def publish(
     record = run.record
     verdict = run.verdict
     began = time.monotonic()
+    repetition = repetition_of(folder, verdict)
+    _tell_settings(repetition, verdict, run.log)
     record.enter("scoring")
     seconds = _take_best(task, run.checkpoints, verdict)
     task = task.as_used()  # so that `weft evaluate` gives the scores of the card
@@ -81,7 +82,7 @@ def publish(
         test_lines,
         run.command,
         machine_in_words(folder),
-        _recipe_as_toml(folder),
+        repetition.section() if repetition else "",
     )
     task.save(out, names_alone(known), card)
     if seconds:
@@ -93,12 +94,14 @@ def publish(
         run.log.note(line)
 
 
-def _recipe_as_toml(folder: RunFolder) -> str:
-    """Return the recipe that the run was begun with; "" where it is lost."""
-    if not folder.recipe.is_file():
-        return ""
-    recipe = read_record(folder)["recipe"]
-    return as_toml(build_recipe(recipe, str(folder.recipe)))
+def _tell_settings(repetition: Repetition | None, verdict: Verdict, log: Log) -> None:
+    """Say and keep what repeats the run, where its last command does not."""
+    note = repetition.note() if repetition else ""
+    if not note:
+        return
+    log.note(f"note: {note}")
+    if note not in verdict.notes:  # of an earlier `weft finish`
+        verdict.notes.append(note)
 
 
 def _take_best(task: AnyTask, checkpoints: Checkpoints, verdict: Verdict) -> float:

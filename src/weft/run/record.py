@@ -27,7 +27,7 @@ class Verdict:
     known). While it runs, the outcome is "running"; it stays so where the process was killed.
     `stage` is what was being done last; `reason` is one line; `dev` and `test` hold scores,
     `judgement` what the model is good for (`weft.run.judging`); `notes` say what a reader of them
-    should know.
+    should know. `lengths` are those that the run has had (`weft.training.checkpoint.Progress`).
     """
 
     outcome: str = "failed"
@@ -36,6 +36,7 @@ class Verdict:
     reason: str = ""
     step: int = 0
     max_steps: int = 0
+    lengths: list[dict[str, int | None]] = field(default_factory=list)
     saved_step: int = 0
     best_step: int = 0
     evaluations_since_best: int = 0
@@ -81,6 +82,7 @@ class RunRecord:
     def stand_at(self, progress: Progress, saved_step: int) -> None:
         """Take over how far training has come, and the step of the newest checkpoint."""
         self.verdict.step = progress.step
+        self.verdict.lengths = [dict(length) for length in progress.lengths]
         self.verdict.saved_step = saved_step
         self.verdict.best_step = progress.best_step
         self.verdict.evaluations_since_best = progress.evaluations_since_best

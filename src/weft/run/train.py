@@ -6,7 +6,7 @@ Everything that a run needs lies in its folder, so that the same command resumes
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,8 +21,8 @@ from weft.run.origin import SET_ASIDE, checkpoint_facts
 from weft.run.preparing import Material, Training, prepare, read_material
 from weft.run.publication import TrainedRun, publish
 from weft.run.record import RunRecord, Verdict, keeping_record
+from weft.run.repetition import lengths_before
 from weft.run.request import Request
-from weft.training.budget import read_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import (
     World,
@@ -70,6 +70,7 @@ def train(
             if (ended := ended_verdict(folder, recipe)) is not None:
                 log.note(how_to_extend(request, ended))
                 return ended
+            before = lengths_before(folder) if is_resumed else []
         record.enter("preparing")
         with world.in_turn():  # the first writes down what the others then read
             training = prepare(request, material, is_resumed, record, world, log)
@@ -81,10 +82,11 @@ def train(
         record.enter("training")
         _announce(training, record.verdict, world, log)
         world.shard(training.task.model)
-        trainer = _build_trainer(training, recipe, checkpoints, record, world, log)
+        trainer = _build_trainer(
+            training, recipe, checkpoints, record, world, log, before
+        )
         with training.task.machine.computing():
             outcome = _run(trainer, record)
-        _tell_settings(folder, recipe, training, record.verdict, log)
         if world.is_first:
             run = TrainedRun(folder, request.command, checkpoints, record, log)
             _publish(run, request, material, training, world)
@@ -138,6 +140,7 @@ def _build_trainer(
     record: RunRecord,
     world: World,
     log: Log,
+    lengths_before: Sequence[Mapping[str, int | None]],
 ) -> Trainer[Any]:
     """Build the trainer of a run; it resumes from the newest checkpoint."""
     task, planned = training.task, training.planned
@@ -160,6 +163,7 @@ def _build_trainer(
         parts=training.parts,
         scales_loss=task.machine.precision == "float16",
         timekeeper=planned.keeper,
+        lengths_before=lengths_before,
     )
     return trainer
 
@@ -171,20 +175,6 @@ def _run(trainer: Trainer[Any], record: RunRecord) -> str:
     finally:
         record.stand_at(trainer.progress, trainer.checkpoints.newest_step)
         record.verdict.max_steps = trainer.plan.max_steps
-
-
-def _tell_settings(
-    folder: RunFolder, recipe: Recipe, training: Training, verdict: Verdict, log: Log
-) -> None:
-    """Say and keep what repeats a run by the clock without one: its plan, the machine's choices."""
-    by_clock = read_time_plan(folder.plan)
-    if by_clock is None or not by_clock.repeats:
-        return
-    plan = by_clock.as_settings(recipe.training)
-    machine = training.task.machine.as_settings(recipe.training.model_dump())
-    settings = f"{plan} {machine}".strip()
-    verdict.notes.append(f"planned by the clock; the same without it: {settings}")
-    log.note(f"note: {verdict.notes[-1]}")
 
 
 def _publish(

@@ -75,31 +75,15 @@ class TimePlan:
             steps, self.eval_every, self.save_every, is_open=self.max_steps is None
         )
 
-    @property
-    def repeats(self) -> bool:
-        """Return whether a run of as many steps without a clock has the same result.
-
-        It has where the length is fixed and the decay was planned for it.
-        """
-        decided = [one["max_steps"] for one in self.decisions if one["max_steps"]]
-        return self.max_steps is not None and all(
-            steps == self.max_steps for steps in decided
-        )
-
-    def as_settings(self, recipe: TrainingSection) -> str:
-        """Return the settings that repeat the run without a clock."""
-        wanted = {
+    def as_settings(self, max_steps: int | None) -> dict[str, Any]:
+        """Return the keys of `training` that make a run of `max_steps` the same without a clock."""
+        return {
             "schedule": "wsd",
             "warmup_steps": self.warmup_steps,
             "learning_rate": self.learning_rate,
-            "max_steps": self.max_steps,
+            "max_steps": max_steps,
             "eval_every": self.eval_every,
         }
-        return " ".join(
-            f"--set training.{k}={v}"
-            for k, v in wanted.items()
-            if getattr(recipe, k) != v
-        )
 
 
 def read_time_plan(path: Path) -> TimePlan | None:

@@ -28,9 +28,9 @@ MODEL, OPTIMIZER, PROGRESS = (
 )
 AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights
 # of the files above, kept in the manifest; all from the oldest on are read
-FORMAT, OLDEST_FORMAT = 4, 3
+FORMAT, OLDEST_FORMAT = 5, 3
 # fields of the progress that came with a later format
-SINCE = {"unlogged_loss": 4, "unlogged_steps": 4}
+SINCE = {"unlogged_loss": 4, "unlogged_steps": 4, "lengths": 5}
 LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
 
@@ -41,7 +41,9 @@ class Progress:
     `epoch` and `position` are those of the next micro-batch. `evaluation_due` where the evaluation
     that belongs to `step` was put off by a signal. `loss_scale`, set after the step `scale_set`, is
     what gradients in float16 are multiplied with; else 1. `unlogged_loss` is the sum over the
-    `unlogged_steps` since the last logged mean.
+    `unlogged_steps` since the last logged mean. `lengths` are those that the run has had, one
+    after the other: the steps `after` which each counted, its `max_steps` (None: the clock has not
+    decided) and `patience`.
     """
 
     step: int = 0
@@ -57,6 +59,23 @@ class Progress:
     scale_set: int = 0
     unlogged_loss: float = 0.0
     unlogged_steps: int = 0
+    lengths: list[dict[str, int | None]] = field(default_factory=list)
+
+    def begin_length(self, max_steps: int | None, patience: int | None) -> None:
+        """Note the length of the run from here on, where it is another one than so far."""
+        after = 0
+        if self.lengths:
+            # an older version's may have been reached before it was lengthened
+            after = min(self.step, self.lengths[-1]["max_steps"] or self.step)
+            if self.lengths[-1]["after"] == after:  # no step was taken by it
+                self.lengths.pop()
+        if not self.lengths or self.lengths[-1]["max_steps"] != max_steps:
+            self.lengths.append({"after": after, "max_steps": max_steps})
+        self.lengths[-1]["patience"] = patience
+
+    def decide_length(self, max_steps: int) -> None:
+        """Note the length that the clock has decided; the steps so far are those of it, too."""
+        self.lengths[-1]["max_steps"] = max_steps
 
 
 @dataclass(frozen=True)

@@ -118,11 +118,13 @@ class Trainer(Generic[B]):
         parts: int = 1,
         scales_loss: bool = False,
         timekeeper: Timekeeper | None = None,
+        lengths_before: Sequence[Mapping[str, int | None]] = (),
     ) -> None:
         """Set up the trainer.
 
         Each micro-batch is cut into `parts`, where memory asks for it. `scales_loss` is for
-        products in float16 (`weft.training.loss_scale`).
+        products in float16 (`weft.training.loss_scale`). `lengths_before` are the lengths of a run
+        whose checkpoints do not say them.
         """
         self.model = model
         self.batches = batches
@@ -142,6 +144,7 @@ class Trainer(Generic[B]):
             self.average = MovingAverage(model, settings.ema_decay)
         self.compute_loss = self.world.joined(model, compute_loss)
         self.timekeeper = timekeeper
+        self.lengths_before = lengths_before
         self.loss_scaler = LossScaler(scales_loss)
         self.progress = self.loss_scaler.new_progress()
         self._stop_asked = self._evaluating = False
@@ -162,6 +165,8 @@ class Trainer(Generic[B]):
         if state is not None:
             self.restore(state)
             self.log.note(f"from the checkpoint of step {self.progress.step:,}")
+        max_steps = None if self.plan.is_open else self.plan.max_steps
+        self.progress.begin_length(max_steps, self.settings.patience)
         self.log.rewind(self.progress.step)
         # stopped after its last checkpoint, before it could say so
         if self._out_of_patience():
@@ -209,6 +214,8 @@ class Trainer(Generic[B]):
         if self.average:
             self.average.restore(state.average)
         self.progress = state.progress
+        if not self.progress.lengths:
+            self.progress.lengths = [dict(length) for length in self.lengths_before]
 
     def _finished(self) -> bool:
         return self.progress.step >= self.plan.last or self._out_of_patience()
@@ -242,6 +249,7 @@ class Trainer(Generic[B]):
         )
         if steps := int(self.world.all_reduce(decided)[0]):
             self.plan = replace(self.plan, max_steps=steps, is_open=False)
+            self.progress.decide_length(steps)
             self.log.planned(step, steps)
         elif (
             keeper is not None
