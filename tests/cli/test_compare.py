@@ -222,6 +222,7 @@ def test_a_model_does_not_differ_from_itself(
         command("compare", tiny_folder, tiny_folder, write_pairs(30), "--json").lines[0]
     )
     assert found["differences"] == []
+    assert "both models have the same weights" in found["notes"]
     assert {figure["verdict"] for figure in found["figures"]} == {
         "no difference beyond chance"
     }
@@ -258,8 +259,11 @@ def test_classifiers(command: Command, judges: list[Path], tmp_path: Path) -> No
     ended = command("compare", *judges, tmp_path / "new.csv", "--json", "--show", 1)
     assert (ended.code, ended.messages) == (0, [])
     found = json.loads(ended.lines[0])
-    (accuracy,) = found["figures"]
+    accuracy, macro_f1 = found["figures"]
+    assert macro_f1["name"] == "macro-F1"
     for place, model in (("first", judges[0]), ("second", judges[1])):
+        scores = command("evaluate", model, tmp_path / "new.csv", "--json").lines[0]
+        assert macro_f1[place] == pytest.approx(json.loads(scores)["macro_f1"])
         answers = weft.load(model).classify([a for a, _ in rows])
         share = sum(
             answer.label == b for answer, (_, b) in zip(answers, rows, strict=True)
@@ -295,6 +299,9 @@ def test_what_cannot_be_compared_is_refused(
         ["weft: 1 row: nothing can be drawn from fewer than 2; give more text"],
     )
     (tmp_path / "new.txt").write_text("a\nb\n")
+    ended = command("compare", *writers, judges[0], tmp_path / "new.txt")
+    assert ended.code == 2
+    assert f"{judges[0]}: is a third model, and two are compared" in ended.messages[0]
     assert (
         "--train counts the words"
         in command("compare", *writers, tmp_path / "new.txt", "--train", data).err

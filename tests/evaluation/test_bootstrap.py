@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from weft.evaluation.bootstrap import Figure, paired_bootstrap
+from weft.evaluation.bootstrap import Figure, paired_bootstrap, paired_macro_f1
 
 
 def test_values_are_the_sums_over_the_sizes() -> None:
@@ -90,3 +90,24 @@ def test_the_verdict(
         f"{second:.3f} ± 0.200",
         f"{second - first:+.3f}",
     )
+
+
+def test_macro_f1_by_hand() -> None:
+    """Of labels a, b and c: a has 2 rows, b 1; the first gives a, a, a, the second a, b, b."""
+    wanted = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]], bool)
+    first = np.array([[1, 0, 0], [1, 0, 0], [1, 0, 0]], bool)
+    second = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0]], bool)
+    found = paired_macro_f1(wanted, (first, second), samples=200)
+    # nobody has or gives c; F1 of a is 4/5 and of b 0, then both 2/3
+    assert (found.first, found.second) == (pytest.approx(0.4), pytest.approx(2 / 3))
+    assert found.first_ci > 0
+
+
+def test_a_rare_label_counts_as_much_as_a_frequent_one() -> None:
+    """Of 200 rows 12 have the rare label, which the first never gives."""
+    rare = np.arange(200) < 12
+    wanted = np.stack([~rare, rare], axis=1)
+    never = np.stack([np.ones(200, bool), np.zeros(200, bool)], axis=1)
+    found = paired_macro_f1(wanted, (never, wanted))
+    assert found.verdict == "the second is better"
+    assert paired_macro_f1(wanted, (never, never)).p_value == 1.0

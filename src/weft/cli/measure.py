@@ -26,7 +26,7 @@ from weft.cli.use import naming_options, refuse_idle, together
 from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import UsageError
-from weft.folder.layout import refuse_no_model, refuse_other_task
+from weft.folder.layout import holds_model_or_run, refuse_no_model, refuse_other_task
 
 if TYPE_CHECKING:
     from weft.predict.language_model import LanguageModel
@@ -193,6 +193,11 @@ def compare(
     """Compare two models: which is better, by how much, where, and whether it is chance."""
     for folder in (first, second):
         refuse_no_model(folder)
+    for item in data or ():
+        if holds_model_or_run(Path(item)):
+            raise UsageError(
+                f"{item}: is a third model, and two are compared; compare several in pairs, each with the text"
+            )
     refuse_missing_text([*(data or ()), *(train or ())])
     with stages.showing("loading PyTorch"):
         from weft.inspection.comparison import compare as run

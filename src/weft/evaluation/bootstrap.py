@@ -1,12 +1,15 @@
 """Is a difference more than chance? Two systems on the same rows, drawn again and again.
 
-Shapes: N rows, M resamples.
+Shapes: N rows, M resamples, C labels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,59 @@ def paired_bootstrap(
     Translation Evaluation").
     """
     first, second = systems
+
+    def figures(rows: Rows) -> NDArray[np.float64]:
+        return np.array([first[rows].sum(), second[rows].sum()]) / sizes[rows].sum()
+
+    drawn = _drawn(figures, len(first), samples, seed)
+    whole = figures(np.arange(len(first)))
+    return _figure(name, whole, drawn, lower_is_better)
+
+
+def paired_macro_f1(
+    wanted: NDArray[np.bool_],
+    systems: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    *,
+    samples: int = 1000,
+    seed: int = 1,
+) -> Figure:
+    """Return the macro-F1 of the labels (N, C) that two classifiers give, beside the wanted ones.
+
+    The rows drawn are those of `paired_bootstrap`; a label that no row drawn has or was given
+    counts in neither mean, as in `weft.evaluation.classification`.
+    """
+
+    def figures(rows: Rows) -> NDArray[np.float64]:
+        return np.array([_macro_f1(wanted[rows], given[rows]) for given in systems])
+
+    drawn = _drawn(figures, len(wanted), samples, seed)
+    return _figure("macro-F1", figures(np.arange(len(wanted))), drawn)
+
+
+def _macro_f1(wanted: NDArray[np.bool_], given: NDArray[np.bool_]) -> float:
+    """Return the mean over labels of 2 * right / (wanted + given)."""
+    right = np.count_nonzero(wanted & given, axis=0)
+    total = np.count_nonzero(wanted, axis=0) + np.count_nonzero(given, axis=0)
+    occurs = total > 0
+    return float(np.mean(2 * right[occurs] / total[occurs])) if occurs.any() else 0.0
+
+
+def _drawn(
+    figures: Callable[[Rows], NDArray[np.float64]], count: int, samples: int, seed: int
+) -> NDArray[np.float64]:
+    """Return both systems' figures (M, 2) on M draws of as many rows as there are."""
     draw = np.random.default_rng(seed)
-    drawn = np.empty((samples, 2))
-    for row in drawn:
-        chosen = draw.integers(len(first), size=len(first))
-        row[:] = [first[chosen].sum(), second[chosen].sum()] / sizes[chosen].sum()
-    values = np.array([first.sum(), second.sum()]) / sizes.sum()
+    return np.array([figures(draw.integers(count, size=count)) for _ in range(samples)])
+
+
+def _figure(
+    name: str,
+    values: NDArray[np.float64],
+    drawn: NDArray[np.float64],
+    lower_is_better: bool = False,
+) -> Figure:
+    """Return the figure of both systems' `values` (2,), by what was `drawn` (M, 2)."""
+    samples = len(drawn)
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     differences = drawn[:, 1] - drawn[:, 0]
     as_far = np.abs(differences - differences.mean()) >= abs(values[1] - values[0])

@@ -16,13 +16,15 @@ import numpy.typing as npt
 
 from weft.console import stages
 from weft.data.base import Corpus
-from weft.data.check.finding import counted
+from weft.data.check.finding import counted, excerpt
 from weft.data.corpus import ParallelText
 from weft.data.documents import Documents
 from weft.data.labelled import LabelledText, named
 from weft.errors import DataError, UsageError
-from weft.evaluation.bootstrap import Figure, paired_bootstrap
+from weft.evaluation.bootstrap import Figure, paired_bootstrap, paired_macro_f1
 from weft.evaluation.metrics import paired_scores, sentence_chrf, translation_scores
+from weft.folder import durable
+from weft.folder.layout import WEIGHTS
 from weft.kernels.machine import Machine
 from weft.predict.classifier import Classification as Answer
 from weft.predict.language_model import TextScore
@@ -39,6 +41,7 @@ _LENGTHS = (10, 20, 30, 50)  # upper ends of groups, in words
 _COUNTS = {0: "never in the training text", 4: "1 to 4 times", 49: "5 to 49 times"}
 _OFTEN = "50 times or more"
 ONE_SEED = "this compares two models: it says nothing of other seeds; train several"
+_MOST_SHOWN = 400  # characters of a text for a person; --json has it whole
 _AT_A_TIME = 256  # texts that are translated before they are counted
 _FEWEST_DOCUMENTS = 20  # fewer are taken apart into lines
 
@@ -84,6 +87,7 @@ class Difference:
         row = {"text": self.text, "wanted": self.wanted}
         shown = {name: text for name, text in row.items() if text}
         shown |= {"first": self.first or "(empty)", "second": self.second or "(empty)"}
+        shown = {name: excerpt(text, 0, _MOST_SHOWN) for name, text in shown.items()}
         return [
             f"{self.where}  {self.gain:+.2f} {self.unit}",
             *(f"  {name:7}{text}" for name, text in shown.items()),
@@ -180,6 +184,8 @@ def compare(
         text, about_labels = _keep_shared_labels(one.labels, other.labels, text)
         notes += about_labels
     result = _compare_tasks(one, other, text, train, samples)
+    if _weights_sha256(first) == _weights_sha256(second):
+        notes.append("both models have the same weights")
     for folder, task in ((first, one), (second, other)):
         trained_on = training_hashes(folder)
         overlap = task.shared_rows(text, trained_on)
@@ -195,6 +201,10 @@ def compare(
         _outermost(result.differences, show),
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _weights_sha256(folder: Path) -> str:
+    return str(durable.read_manifest(folder)["files"][WEIGHTS]["sha256"])
 
 
 @dataclass(frozen=True)
@@ -317,8 +327,25 @@ def _compare_classifiers(
         if a.labels != b.labels
     ]
     even = np.ones(len(text))
-    figure = paired_bootstrap("accuracy", (right, other_right), even, samples=samples)
-    return _Result([figure], groups, differences, len(text))
+    pair = (right, other_right)
+    figures = [paired_bootstrap("accuracy", pair, even, samples=samples)]
+    names = sorted({*one.labels, *other.labels})
+    given = [answer.labels for answer in answers]
+    other_given = [answer.labels for answer in other_answers]
+    both = _marked(given, names), _marked(other_given, names)
+    figures.append(paired_macro_f1(_marked(text.labels, names), both, samples=samples))
+    return _Result(figures, groups, differences, len(text))
+
+
+def _marked(
+    rows: Sequence[Sequence[str]], names: Sequence[str]
+) -> npt.NDArray[np.bool_]:
+    """Return which of the names each row has, of shape (rows, names)."""
+    places = {name: i for i, name in enumerate(names)}
+    marked = np.zeros((len(rows), len(names)), bool)
+    for row, labels in enumerate(rows):
+        marked[row, [places[label] for label in labels]] = True
+    return marked
 
 
 def _right(answers: Sequence[Answer], labels: Sequence[Sequence[str]]) -> FloatArray:
