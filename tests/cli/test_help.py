@@ -242,6 +242,13 @@ def test_an_option_that_is_not_there(
                 "did you mean 'history'?"
             ),
         ),
+        (
+            "plot attention --output x.png",
+            (
+                "WHAT attention: must be 'positions', 'mask', 'smoothing', 'schedule' or 'history'; "
+                "weft inspect FOLDER TEXT --output page.html draws what a model does with a text"
+            ),
+        ),
         ("translate m --beam-size", "--beam-size needs a value"),
         ("train --verbose=3", "--verbose takes no value"),
         ("plot history", "weft plot needs --output (output file, .png or .svg)"),

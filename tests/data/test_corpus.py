@@ -176,7 +176,7 @@ class TestFormats:
         assert f"{name}: is " in message
         # the formats of the table, whichever there are
         assert re.search(
-            r", not pairs \(.*TMX, .*or source<TAB>target lines\); ", message
+            r", not pairs \(.*\.tmx, .*or source<TAB>target lines\); ", message
         )
         assert ("labelled rows" in message) is (
             name in ("a.csv", "a.jsonl", "a.json.gz")
@@ -764,15 +764,27 @@ def test_sources_of_every_form(tmp_path: Path) -> None:
     plain = write(
         tmp_path / "d.en.gz", "\n  five \r\n\nsix\tand tab\n" + "x" * 1_000_001 + "\n"
     )
-    text = read_sources([",".join(sides), table, units, plain], "en", "de")
-    assert text.lines == ["en one", "en three", "two", "four", "five", "six\tand tab"]
+    cells = write(tmp_path / "e.csv", "German,English\nsieben,seven\n")
+    items = [",".join(sides), table, units, plain, cells]
+    text = read_sources(items, "en", "de")
+    assert text.lines == [
+        "en one",
+        "en three",
+        "two",
+        "four",
+        "five",
+        "six\tand tab",
+        "seven",
+    ]
     assert text.dropped == {
         "both sides empty": 1,
         "empty side": 1,
         "empty line": 2,
         "line too long": 1,
     }
-    assert text.notes == []
+    turned, names = text.notes
+    assert f"{cells}: its columns are turned round and read as en to de" in turned
+    assert f"{cells}: the first row names the columns" in names
 
 
 def test_sources_depend_on_sentences_and_order(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import typing
 from typing import Any
 
 from weft.cli.command import parts_of
-from weft.cli.hints import about_option
+from weft.cli.hints import PICTURES, about_option
 
 MOST_SHOWN = 60  # characters of a value
 
@@ -66,6 +66,8 @@ def _wrong_value(error: Exception, parameter: Any, context: Any) -> str:
         return f"{name}: {message}"
     value = _value_of(error)
     remedy = meant(schema, value)
+    if name == "WHAT" and value in PICTURES:
+        remedy = f"; {PICTURES[value]}"
     return f"{name} {value:.{MOST_SHOWN}}: must be {takes(schema)}{remedy}"
 
 

@@ -36,6 +36,18 @@ INSTEAD = {
     "visualize": "weft inspect FOLDER TEXT --output page.html shows what a model does; weft plot draws curves",
 }
 
+# what people ask `weft plot` for and other verbs draw, or it draws by another name
+PICTURES = {
+    **dict.fromkeys(
+        ("attention", "beam", "embeddings", "heads", "tokens", "translation"),
+        "weft inspect FOLDER TEXT --output page.html draws what a model does with a text",
+    ),
+    **dict.fromkeys(
+        ("bleu", "curve", "curves", "log", "loss", "run"),
+        "weft plot history FOLDER draws the curves of a run",
+    ),
+}
+
 _STEPS = (
     "training lasts for steps: --set training.max_steps=2000; the default is 30 epochs"
 )

@@ -22,7 +22,14 @@ from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_lines_within
 from weft.data.formats.pairs import OpenPairs, PairReader, Sides
 from weft.data.formats.registry import FILE_TYPES
-from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, EMPTY_SIDE, TOO_LONG, Row
+from weft.data.formats.row import (
+    BOTH_EMPTY,
+    EMPTY_LINE,
+    EMPTY_SIDE,
+    TOO_LONG,
+    Row,
+    on_one_line,
+)
 from weft.data.formats.tsv import open_tsv
 from weft.data.split import fold
 from weft.errors import DataError, UsageError
@@ -145,10 +152,7 @@ def from_pairs(
     """Make a text of pairs that come from no file, by the same rules; line n is the n-th pair, line
     ends become spaces.
     """
-    rows = (
-        (n, _on_one_line(src), _on_one_line(tgt))
-        for n, (src, tgt) in enumerate(pairs, start=1)
-    )
+    rows = ((n, src, tgt) for n, (src, tgt) in enumerate(pairs, start=1))
     return _keep(rows, Counter(), [], [name], (src_lang, tgt_lang))
 
 
@@ -199,10 +203,6 @@ def _canonical(tag: str | None, key: str) -> str | None:
     return canonical
 
 
-def _on_one_line(text: str) -> str:
-    return text.replace("\r\n", " ").replace("\n", " ") if "\n" in text else text
-
-
 def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> ParallelText:
     paths = split_at_comma(item)
     stages.enter(f"reading {item}")
@@ -231,9 +231,8 @@ def _open_pairs(paths: Sequence[Path], asked: Sides) -> OpenPairs:
 def _pair_reader(path: Path) -> PairReader:
     """Return what reads a file of pairs; plain text is `source<TAB>target` lines."""
     readers = _pair_readers()
-    of_pairs = [name.upper() for name in readers if _holds_pairs_alone(name)]
-    forms = f"pairs ({', '.join(of_pairs)}, or source<TAB>target lines)"
-    kind = accepted_type(path, readers, forms, _remedies_of_tables())
+    wanted = f"pairs ({', '.join(_endings_of_pairs())} or source<TAB>target lines)"
+    kind = accepted_type(path, readers, wanted, _remedies_of_tables())
     return readers[kind.name] if kind else open_tsv
 
 
@@ -241,6 +240,15 @@ def _pair_readers() -> dict[str, PairReader]:
     """Return the readers of pairs, by the names of the file types."""
     kinds = FILE_TYPES.values()
     return {kind.name: kind.read_pairs for kind in kinds if kind.read_pairs}
+
+
+def _endings_of_pairs() -> list[str]:
+    """Return an ending of each type of files whose pairs are no lines of text."""
+    return [
+        f".{kind.endings[0]}"
+        for kind in FILE_TYPES.values()
+        if kind.read_pairs and not kind.has_sentences and not kind.is_text
+    ]
 
 
 def _holds_pairs_alone(name: str) -> bool:
@@ -288,10 +296,8 @@ def split_at_comma(item: str) -> list[Path]:
 
 
 def _is_plain(path: Path) -> bool:
-    tables = _remedies_of_tables()
-    accepted = _pair_readers().keys() - tables.keys()
     wanted = "text, a sentence or source<TAB>target on each line"
-    kind = accepted_type(path, accepted, wanted, tables)
+    kind = accepted_type(path, _pair_readers(), wanted, _remedies_of_tables())
     if kind is not None and not kind.has_sentences:
         return False
     first = next(
@@ -330,8 +336,8 @@ def _keep(
     tgt: list[str] = []
     lines: list[int] = []
     for line, raw_src, raw_tgt in stages.counted(rows, "pairs"):
-        src_text = raw_src.strip()
-        tgt_text = raw_tgt.strip()
+        src_text = on_one_line(raw_src)
+        tgt_text = on_one_line(raw_tgt)
         if src_text and tgt_text:
             src.append(src_text)
             tgt.append(tgt_text)

@@ -6,7 +6,6 @@ multi-label text any number.
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +19,13 @@ from weft.data.base import Corpus, join, reasons
 from weft.data.formats.cells import find_quoting, read_tab_separated
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.header import find_header
-from weft.data.formats.row import TOO_LONG
+from weft.data.formats.row import TOO_LONG, on_one_line
 from weft.data.formats.table import column_names, read_cells, read_table
 from weft.data.split import MIN_PAIRS, fold
 from weft.errors import DataError, UsageError
 
 EMPTY_TEXT = "empty text"
 _NO_LABEL = ("", "nan", "null")  # what tables have where there is none, in any case
-_BREAKS = re.compile(r"[\r\n]+")
 _NUM_NAMED = 5  # labels that a message names
 
 Labels = tuple[str, ...]
@@ -309,13 +307,8 @@ def _keep(
 
 
 def _one_line(text: str) -> str:
-    """Return a text as models read it: no space at its ends, and one for each run of white space
-    with a line break.
-    """
-    if "\n" not in text and "\r" not in text:
-        return text.strip()
-    parts = (part.strip() for part in _BREAKS.split(text))
-    return " ".join(part for part in parts if part)
+    """Return a text as models read it, on one line; any carriage return is a line end."""
+    return on_one_line(text.replace("\r", "\n"))
 
 
 def _refuse_unlabelled(name: str, lines: Sequence[int]) -> None:

@@ -58,7 +58,8 @@ class TestCsv:
         message = refusal(path)
         assert "; say the codes of both languages (" in message
         assert ": Weft knows no language by the name or code Kosraean; say" in message
-        assert f"({settings}), or name two" in message
+        own = "kos stands for the code of Kosraean"
+        assert f"({settings}; {own}), or name two" in message
         langs = [part.split("=")[1] for part in settings.split() if "=" in part]
         text = read_pairs(path, *langs)
         assert (len(text), langs_of(text)) == (len(SENTENCES), tuple(langs))

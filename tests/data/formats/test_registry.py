@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from weft.data.checkup import check_up
 from weft.data.corpus import read_pairs, read_sources
 from weft.data.documents import read_documents
 from weft.data.formats.filetype import type_of, type_of_content
+from weft.data.formats.lines import filled_lines
 from weft.data.formats.pairs import OpenPairs, Sides, choose_direction, doubt_name
 from weft.data.formats.registry import FILE_TYPES, FileType
 from weft.data.formats.row import Row
+from weft.data.formats.table import parse_object
 from weft.data.formats.xml_walk import XmlWalk
 from weft.data.kind import guess_task
 from weft.data.texts import Sources, gather_pairs
@@ -153,8 +156,36 @@ def test_whatever_takes_something_else_refuses_it_by_its_row(
         read_documents(path, "line")
     other = tmp_path / "a.pdf"
     other.write_bytes(b"%PDF-")
-    with pytest.raises(DataError, match=r"not pairs \(.*BOOK, or source<TAB>target"):
+    with pytest.raises(DataError, match=r"not pairs \(.*, \.book or source<TAB>target"):
         read_pairs(str(other))
+
+
+def test_a_name_counts_before_a_content_like_another_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_talk(path: Path, asked: Sides, named: Sides) -> OpenPairs:
+        objects = (
+            (number, parse_object(f"{path}:{number}", line or ""))
+            for number, line in filled_lines(path, Counter())
+        )
+        return OpenPairs(
+            rows=((number, talk["q"], talk["a"]) for number, talk in objects),
+            languages=choose_direction(asked, named),
+            doubts=[],
+            dropped=Counter(),
+            notes=[],
+        )
+
+    talk = replace(BOOK, name="talk", endings=("talk",), root="", read_pairs=open_talk)
+    path = tmp_path / "a.talk"
+    path.write_text('{"q": "one\\r\\n two ", "a": "eins"}\n')
+    monkeypatch.setitem(FILE_TYPES, "talk", talk)
+    assert type_of(path) is FILE_TYPES["jsonl"]
+    monkeypatch.setitem(FILE_TYPES, "talk", replace(talk, named_first=True))
+    assert read_pairs(str(path)).src == ["one two"]
+    path.write_text('\n["q"]\n')
+    with pytest.raises(DataError, match=r"a\.talk:2: JSON, but not an object"):
+        read_pairs(str(path))
 
 
 @pytest.mark.usefixtures("known")

@@ -30,7 +30,7 @@ _OBJECT = re.compile(r'\[?\s*\{\s*"[^"\n]{0,200}"\s*:')
 def type_of(path: Path) -> FileType | None:
     """Return the type of a file; None for plain text. Raises DataError where it cannot be read."""
     named = type_of_name(path)
-    if named is not None and named.is_opaque:
+    if named is not None and named.named_first:
         return named
     return type_of_content(read_head(path, HEAD_BYTES)) or named
 

@@ -16,9 +16,9 @@ Sides = tuple[str | None, str | None]
 class OpenPairs:
     """The rows of a file of pairs, still to be read, and the languages that they are read as.
 
-    A side holds no line end (`row.on_one_line`). Spaces around a side and empty sides may be left:
-    who reads the rows strips and counts them. A line with nothing in it is no row; it is counted in
-    `dropped` as BOTH_EMPTY.
+    A side may have spaces around it, go over several lines or be empty: who reads the rows brings
+    it on one line (`row.on_one_line`) and counts the empty ones. A line with nothing in it is no
+    row; it is counted in `dropped` as BOTH_EMPTY.
 
     `doubts` on the direction are known before; `dropped`, `notes` and `coded` fill as rows are
     read. `coded` has the numbers of the rows that codes were taken out of. With `by_unit` a row's

@@ -24,8 +24,8 @@ class FileType:
     becomes text, or what to do with it elsewhere.
 
     A file is recognized by its content: the first bytes (`signatures`), or the tag that XML begins
-    with (`root`). Else by the ending of its name; if `is_opaque` its name counts first, as its
-    bytes say less.
+    with (`root`). Else by the ending of its name. If `named_first` its name counts first: its bytes
+    say less, or look like another type's.
 
     task: of which a file most likely is; "" where that is open. read_pairs: opens it as pairs; None
     for a type that holds none. has_sentences: its lines may also be sentences, of one language or
@@ -40,7 +40,7 @@ class FileType:
     endings: tuple[str, ...] = ()
     signatures: tuple[bytes, ...] = ()
     root: str = ""
-    is_opaque: bool = False
+    named_first: bool = False
     task: Literal["", "translation", "classification"] = ""
     read_pairs: PairReader | None = None
     has_sentences: bool = False
@@ -180,7 +180,7 @@ _ROWS = (
         remedy=_SAVE,
         endings=("doc", "docx", "odt", "ppt", "pptx", "odp"),
         signatures=(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",),
-        is_opaque=True,
+        named_first=True,
         documents="no",
     ),
     FileType(
@@ -188,7 +188,7 @@ _ROWS = (
         words="a spreadsheet",
         remedy="save it as CSV UTF-8 and give that file",
         endings=("xls", "xlsx", "ods"),
-        is_opaque=True,
+        named_first=True,
         documents="no",
     ),
     FileType(
@@ -196,7 +196,7 @@ _ROWS = (
         words="a book (EPUB)",
         remedy=_TAKE_OUT,
         endings=("epub",),
-        is_opaque=True,
+        named_first=True,
         documents="no",
     ),
     FileType(
@@ -205,7 +205,7 @@ _ROWS = (
         remedy="write it as CSV or JSON Lines",
         endings=("parquet", "arrow", "feather"),
         signatures=(b"PAR1", b"ARROW1"),
-        is_opaque=True,
+        named_first=True,
         documents="no",
     ),
     FileType(
@@ -221,7 +221,7 @@ _ROWS = (
         remedy="unpack it first and give the text file in it",
         endings=("zip", "tar", "tgz", "7z", "rar", "bz2", "xz", "zst"),
         signatures=(b"\x1f\x8b",),
-        is_opaque=True,
+        named_first=True,
         documents="no",
     ),
 )

@@ -76,7 +76,7 @@ def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
         numbered = lines.filled_lines(path, dropped)
         readable = ((n, line) for n, line in numbered if line is not None)
         number, line = next(readable, (1, "{}"))
-        return list(_parse(f"{path}:{number}", line))
+        return list(parse_object(f"{path}:{number}", line))
     _, names = next(_rows(path, kind, wanted, dropped, []), (1, []))
     return [name.strip() for name in names or ()]
 
@@ -298,14 +298,18 @@ def _read_json(
             dropped[TOO_LONG] += 1
             continue
         where = f"{path}:{number}"
-        row = _parse(where, line)
+        row = parse_object(where, line)
         _refuse_missing(where, "key", columns, list(row), keys)
         if not whole:
             row = {column: row[column] for column in columns}
         yield number, row
 
 
-def _parse(where: str, line: str) -> dict[str, Any]:
+def parse_object(where: str, line: str) -> dict[str, Any]:
+    """Return the JSON object of a line; `where` is its file and number.
+
+    Raises DataError for anything else, and for a key that occurs twice.
+    """
     try:
         row = json.loads(line, object_pairs_hook=_object)
     except json.JSONDecodeError as error:

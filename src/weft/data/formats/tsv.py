@@ -32,7 +32,7 @@ from weft.data.formats.pairs import (
     doubt_name,
     other_way,
 )
-from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row, on_one_line
+from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row
 from weft.errors import DataError
 
 _SAMPLE = 100  # rows below the first that show whether it is a pair
@@ -122,8 +122,9 @@ def _unnamed(path: Path, rows: Sequence[Sequence[str]]) -> str:
     if known and unknown:
         what += f": Weft knows no language by the name or code {shown}"
     if len(cells) == 2:
-        langs = _two_codes(known)
-        remedy = f"say the codes of both languages ({_settings(*langs)}), or {remedy}"
+        settings = _settings(*_two_codes(known))
+        own = f"{_EXAMPLE} stands for the code of {shown}" if known else "for example"
+        remedy = f"say the codes of both languages ({settings}; {own}), or {remedy}"
     if not known and not are_sentences(body):
         remedy += "; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
     return f"{what}; {remedy}"
@@ -209,7 +210,7 @@ def read_tsv(
         if len(cells) != columns:
             columns = _first_width(path, number, len(cells), columns)
         if count or not header:
-            yield number, on_one_line(cells[src]), on_one_line(cells[tgt])
+            yield number, cells[src], cells[tgt]
     if blank[EMPTY_LINE]:
         dropped[BOTH_EMPTY] += blank[EMPTY_LINE]
     if columns > 2:
