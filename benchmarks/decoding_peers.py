@@ -76,9 +76,7 @@ def flat(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif part is not None:
         yield (
             path,
-            part.detach().numpy()
-            if isinstance(part, torch.Tensor)
-            else np.asarray(part),
+            np.asarray(part),
         )
 
 

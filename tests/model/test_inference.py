@@ -28,7 +28,7 @@ from weft.decoding.search import (
 from weft.engine import bindings
 from weft.engine import weights as inference
 from weft.engine.batched import BatchedDecoder
-from weft.engine.bindings import Engine, Heads, Linear, quantized
+from weft.engine.bindings import Engine, Heads, Linear, quantized, to_bfloat16
 from weft.engine.weights import build_engine, weights_of
 from weft.kernels import native
 from weft.model.attention import MultiHeadAttention
@@ -184,7 +184,8 @@ def quantize_linears(model: nn.Module) -> None:
     """Let every linear map round its weights and its inputs to int8, and multiply these."""
 
     def forward(self: nn.Linear, x: Tensor) -> Tensor:
-        weights, scales = quantized(self.weight)
+        parts = quantized(self.weight.detach().numpy())
+        weights, scales = map(torch.from_numpy, parts)
         ours = x.abs().amax(-1, keepdim=True) / 127
         whole = (x / ours.clamp(min=1e-30)).round()
         product = whole.double() @ weights.double().T  # exact
@@ -454,18 +455,36 @@ def test_heads_are_laid_out_dimension_after_dimension(
 ) -> None:
     """In registers of so many numbers."""
     monkeypatch.setattr("weft.engine.bindings._lanes", lambda: lanes)
-    rows = torch.arange(6 * 3).reshape(6, 3)  # two heads of three dimensions
+    rows = np.arange(6 * 3, dtype=np.float32).reshape(
+        6, 3
+    )  # two heads of three dimensions
     heads = Heads(2, 3)
     assert (heads.groups, heads.lanes, heads.steps) == (1, 2, steps)
     assert heads.laid_out(rows)[:6].tolist() == rows[[0, 3, 1, 4, 2, 5]].tolist()
     assert not heads.laid_out(rows)[6:].any()
     many = Heads(20, 4)
     assert (many.groups, many.lanes, many.steps) == (groups, lanes, 4)
-    linear = Linear(torch.randn(5, 80), None)
-    x = torch.randn(80)
-    torch.testing.assert_close(
-        many.out_of(linear).weight @ many.laid_out(x), linear.weight @ x
+    rng = np.random.default_rng(0)
+    linear = Linear(rng.standard_normal((5, 80), np.float32), None)
+    x = rng.standard_normal(80, np.float32)
+    np.testing.assert_allclose(
+        many.out_of(linear).weight @ many.laid_out(x), linear.weight @ x, rtol=1e-5
     )
+
+
+def test_bfloat16_is_rounded_as_pytorch_does() -> None:
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**32, 100_000, np.uint32)  # of any numbers
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40], np.float32)
+    numbers = np.concatenate([bits.view(np.float32), special])
+    expected = torch.from_numpy(numbers).bfloat16()
+    found = to_bfloat16(numbers).view(np.int16)
+    is_number = ~expected.isnan()
+    assert torch.equal(
+        torch.from_numpy(found)[is_number], expected.view(torch.int16)[is_number]
+    )
+    again = torch.from_numpy(found).view(torch.bfloat16)
+    assert torch.equal(again.isnan(), expected.isnan())
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The engine of `decoding.cpp`: a Transformer's weights as its products want them, and sessions
 that use them.
 
+Everything here is NumPy; `weft.engine.weights` makes the arrays from a model.
 Shapes: D d_model, F d_ff, W the width of all heads together as the engine lays them out, V
 vocabulary, R rows of one step. Every width is filled up with zeros to whole registers.
 """
@@ -11,12 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
+from typing import Any, TypeAlias
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
 
 from weft.decoding.decoder import Ids, StepInput, TopK
 from weft.kernels import native
@@ -27,6 +26,10 @@ KINDS = ("float32", "bfloat16", "int8")
 # numbers in four bytes; of int8 the library says
 _PER_GROUP = {"float32": 1, "bfloat16": 2}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
+_ALIGNMENT = 64  # bytes: a cache line, and the widest register
+_BFLOAT16_NAN = 0x7FC0
+
+Floats: TypeAlias = NDArray[np.float32]
 
 
 class _Matrix(ctypes.Structure):
@@ -110,32 +113,32 @@ class _Model(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Linear:
-    """y = weight x + bias."""
+    """y = weight x + bias; weight (N, M), bias (N)."""
 
-    weight: Float[Tensor, "N M"]
-    bias: Float[Tensor, "N"] | None
+    weight: Floats
+    bias: Floats | None
 
 
 @dataclass(frozen=True)
 class Norm:
-    """A norm's gain and bias."""
+    """A norm's gain and bias, (D) each."""
 
-    gain: Float[Tensor, "D"]
-    bias: Float[Tensor, "D"] | None
+    gain: Floats
+    bias: Floats | None
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The four maps of an attention; a head's rows lie together. Gains of a query and a key that
-    are normed.
+    """The four maps of an attention; a head's rows lie together. Gains (d_k) of a query and a key
+    that are normed.
     """
 
     query: Linear
     key: Linear
     value: Linear
     output: Linear
-    query_gain: Float[Tensor, "d_k"] | None = None
-    key_gain: Float[Tensor, "d_k"] | None = None
+    query_gain: Floats | None = None
+    key_gain: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -157,10 +160,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Side:
-    """Token vectors, and those of the positions, if any."""
+    """Token vectors (V, D), and those of the positions (L, D), if any."""
 
-    tokens: Float[Tensor, "V D"]
-    positions: Float[Tensor, "L D"] | None
+    tokens: Floats
+    positions: Floats | None
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ class Weights:
     encoder_norm: Norm | None
     decoder_norm: Norm | None
     projection: Linear
-    rotary: tuple[Float[Tensor, "L _"], Float[Tensor, "L _"]] | None = None
+    rotary: tuple[Floats, Floats] | None = None
 
 
 @dataclass(frozen=True)
@@ -209,14 +212,14 @@ class Heads:
         """Return the dimensions of a head, padded so that those of a group make whole vectors."""
         return -(-self.head_dim * self.lanes // _lanes()) * _lanes() // self.lanes
 
-    def laid_out(self, rows: Float[Tensor, "_ *rest"]) -> Float[Tensor, "W *rest"]:
-        """Order rows of heads, one behind the other, as the engine has them."""
-        apart = rows.new_zeros(self.groups * self.lanes, self.steps, *rows.shape[1:])
-        apart[: self.num_heads, : self.head_dim] = rows.reshape(
-            self.num_heads, self.head_dim, *rows.shape[1:]
-        )
-        grouped = apart.reshape(self.groups, self.lanes, *apart.shape[1:])
-        return grouped.transpose(1, 2).flatten(0, 2)
+    def laid_out(self, rows: Floats) -> Floats:
+        """Order rows of heads, one behind the other, as the engine has them: (W, ...)."""
+        rest = rows.shape[1:]
+        apart = np.zeros((self.groups * self.lanes, self.steps, *rest), np.float32)
+        by_head = rows.reshape(self.num_heads, self.head_dim, *rest)
+        apart[: self.num_heads, : self.head_dim] = by_head
+        grouped = apart.reshape(self.groups, self.lanes, self.steps, *rest)
+        return grouped.swapaxes(1, 2).reshape(-1, *rest)
 
     def into(self, linear: Linear) -> Linear:
         """Return a map to heads, its outputs in the engine's order."""
@@ -230,21 +233,33 @@ class Heads:
         return Linear(self.laid_out(linear.weight.T).T, linear.bias)
 
 
-def quantized(
-    weight: Float[Tensor, "N M"],
-) -> tuple[Int[Tensor, "N M"], Float[Tensor, "N"]]:
-    """Quantize to int8 with a scale for each row: weight = int8 times scale.
+def quantized(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Quantize a matrix (N, M) to int8 with a scale for each row (N): weight = int8 times scale.
 
     To the nearest of 255 steps, symmetric.
 
     Scales are rounded up to 17 binary digits: 127 of them are exact then, and what was quantized
     stays as it is.
     """
-    scales = weight.abs().amax(1) / 127
-    scales = ((scales.view(torch.int32) + 0x7F) & ~0x7F).view(torch.float32)
-    return (
-        weight / scales.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]
-    ).round().to(torch.int8), scales
+    largest = np.abs(weight).max(1, initial=0.0)
+    bits = (largest / np.float32(127)).view(np.int32)
+    scales = ((bits + 0x7F) & ~0x7F).view(np.float32)
+    steps = np.maximum(scales, np.finfo(np.float32).tiny)
+    # what is not finite becomes 0
+    with np.errstate(invalid="ignore"):
+        return np.rint(weight / steps[:, None]).astype(np.int8), scales
+
+
+def to_bfloat16(numbers: Floats) -> NDArray[np.uint16]:
+    """Round to bfloat16, to even where two are equally near: the upper half of each number's
+    bits.
+    """
+    bits = numbers.view(np.uint32)
+    is_odd = (bits >> 16) & 1
+    rounded = bits + (is_odd + np.uint32(0x7FFF))
+    upper = (rounded >> 16).astype(np.uint16)
+    upper[np.isnan(numbers)] = _BFLOAT16_NAN
+    return upper
 
 
 @cache
@@ -321,8 +336,8 @@ class Engine:
             src_positions=self._rows(weights.src.positions if weights.src else None),
             tgt_tokens=self._rows(weights.tgt.tokens),
             tgt_positions=self._rows(weights.tgt.positions),
-            cosines=self._pointer(rotary[0].float().contiguous()) if rotary else None,
-            sines=self._pointer(rotary[1].float().contiguous()) if rotary else None,
+            cosines=self._pointer(rotary[0]) if rotary else None,
+            sines=self._pointer(rotary[1]) if rotary else None,
             encoder=self._layers(weights.encoder, heads),
             decoder=self._layers(weights.decoder, heads),
             encoder_norm=self._norm(weights.encoder_norm),
@@ -380,27 +395,26 @@ class Engine:
 
         Outputs that only pad have the bias `missing`.
         """
-        weight = linear.weight.detach().float()
-        bias = linear.bias
-        outputs, inputs = (_filled(size) for size in weight.shape)
-        whole = weight.new_zeros(outputs, inputs)
-        whole[: weight.shape[0], : weight.shape[1]] = weight
-        biases = weight.new_full((outputs,), missing)
-        biases[: weight.shape[0]] = 0.0 if bias is None else bias.detach().float()
+        num_outputs, num_inputs = linear.weight.shape
+        outputs = _filled(num_outputs)
+        inputs = _filled(num_inputs)
+        whole: NDArray[Any] = np.zeros((outputs, inputs), np.float32)
+        whole[:num_outputs, :num_inputs] = linear.weight
+        biases = np.full(outputs, missing, np.float32)
+        biases[:num_outputs] = 0.0 if linear.bias is None else linear.bias
         scales = starts = None
         group = _PER_GROUP.get(self.kind) or int(self._library.decoding_int8_group())
         if self.kind == "int8":
             whole, steps = quantized(whole)
-            offset = -128 if group == 4 else 0
+            offset = np.int32(-128 if group == 4 else 0)
             scales = self._pointer(steps)
-            starts = self._pointer(offset * whole.sum(1, dtype=torch.int32))
-            whole = whole if group == 4 else whole.short()
+            starts = self._pointer(offset * whole.sum(1, dtype=np.int32))
+            whole = whole if group == 4 else whole.astype(np.int16)
         elif self.kind == "bfloat16":
-            whole = whole.bfloat16()
-        panels = whole.view(outputs // _lanes(), _lanes(), inputs // group, group)
-        laid_out = (panels.transpose(1, 2) if is_packed else panels).contiguous()
+            whole = to_bfloat16(whole)
+        panels = whole.reshape(outputs // _lanes(), _lanes(), inputs // group, group)
         return _Matrix(
-            weights=self._pointer(laid_out),
+            weights=self._pointer(panels.swapaxes(1, 2) if is_packed else panels),
             scales=scales,
             starts=starts,
             bias=self._pointer(biases),
@@ -411,28 +425,29 @@ class Engine:
     def _norm(self, norm: Norm | None) -> _Norm:
         if norm is None:
             return _Norm()
-        bias = torch.zeros_like(norm.gain) if norm.bias is None else norm.bias
+        bias = np.zeros_like(norm.gain) if norm.bias is None else norm.bias
         return _Norm(*(self._rows(part[None]) for part in (norm.gain, bias)))
 
     def _gains(self, attention: Attention) -> ctypes.Array[ctypes.c_void_p]:
         gains = (attention.query_gain, attention.key_gain)
-        pointers = (
-            None if gain is None else self._pointer(gain.detach().float().contiguous())
-            for gain in gains
-        )
-        return (_POINTER * 2)(*pointers)
+        pointers = (_POINTER * 2)()
+        for place, gain in enumerate(gains):
+            if gain is not None:
+                pointers[place] = self._pointer(gain)
+        return pointers
 
-    def _rows(self, table: Tensor | None) -> int | None:
+    def _rows(self, table: Floats | None) -> int | None:
         """Pad rows of d_model numbers with zeros."""
         if table is None:
             return None
-        table = table.detach().float()
         missing = _filled(table.shape[1]) - table.shape[1]
-        return self._pointer(torch.nn.functional.pad(table, (0, missing)).contiguous())
+        return self._pointer(np.pad(table, ((0, 0), (0, missing))))
 
-    def _pointer(self, tensor: Tensor) -> int:
-        self._kept.append(tensor)
-        return tensor.data_ptr()
+    def _pointer(self, array: NDArray[Any]) -> int:
+        """Keep a copy that begins at a whole cache line, and return its address."""
+        kept = _aligned(array)
+        self._kept.append(kept)
+        return kept.ctypes.data
 
 
 class Session:
@@ -484,7 +499,7 @@ class Session:
         k: int,
         *,
         wanted: NDArray[np.int64] | None = None,
-        beside: NDArray[np.float32] | None = None,
+        beside: Floats | None = None,
         all_log_probs: bool = False,
         as_logits: bool = False,
     ) -> TopK:
@@ -535,7 +550,7 @@ class Session:
         self._refuse_failure(status)
         return best, ids, every
 
-    def _filled_up(self, beside: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _filled_up(self, beside: Floats) -> Floats:
         """Pad rows of d_model numbers to the engine's own width."""
         rows = np.zeros((len(beside), self.engine._model.d_model_padded), np.float32)
         rows[:, : beside.shape[1]] = beside
@@ -556,7 +571,16 @@ def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int6
     return np.concatenate([np.asarray(row, np.int32) for row in rows]), ends
 
 
-def _address(array: NDArray[np.float32] | None) -> int | None:
+def _aligned(array: NDArray[Any]) -> NDArray[Any]:
+    """Copy an array, row after row, to memory that begins at a whole cache line."""
+    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _address(array: Floats | None) -> int | None:
     return None if array is None else array.ctypes.data
 
 
@@ -571,10 +595,6 @@ def _filled(size: int) -> int:
 
 def _joined(*linears: Linear) -> Linear:
     """Join several maps of one input, their outputs behind each other."""
-    weight = torch.cat([linear.weight for linear in linears])
-    if linears[0].bias is None:
-        return Linear(weight, None)
-    return Linear(
-        weight,
-        torch.cat([linear.bias for linear in linears if linear.bias is not None]),
-    )
+    weight = np.concatenate([linear.weight for linear in linears])
+    biases = [linear.bias for linear in linears if linear.bias is not None]
+    return Linear(weight, np.concatenate(biases) if biases else None)

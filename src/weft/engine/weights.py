@@ -193,8 +193,12 @@ def _weights(
     """Return the weights of a decoder."""
     first = cast(DecoderLayer | CausalLayer, model.decoder[0])
     attention = first.self_attention
-    places = torch.arange(model.max_len).float()
     residual = cast(Residual, first.residuals[0])
+    rotary = None
+    if attention.rotary:
+        positions = torch.arange(model.max_len).float()
+        cosines, sines = angles(positions, attention.head_dim)
+        rotary = _array(cosines), _array(sines)
     return engine.Weights(
         num_heads=attention.num_heads,
         head_dim=attention.head_dim,
@@ -210,7 +214,7 @@ def _weights(
         encoder_norm=None,
         decoder_norm=_final(model.decoder_norm),
         projection=_linear(model.projection),
-        rotary=angles(places, attention.head_dim) if attention.rotary else None,
+        rotary=rotary,
     )
 
 
@@ -222,8 +226,8 @@ def causal_weights_of(model: CausalTransformer) -> engine.Weights:
 def _side(embedding: Embedding) -> engine.Side:
     positions = embedding.positions
     return engine.Side(
-        embedding.tokens.weight,
-        None if isinstance(positions, NoPositions) else positions.table,
+        _array(embedding.tokens.weight),
+        None if isinstance(positions, NoPositions) else _array(positions.table),
     )
 
 
@@ -260,34 +264,39 @@ def _attention(attention: MultiHeadAttention) -> engine.Attention:
     )
 
 
-def _gain(norm: nn.RMSNorm | None) -> Tensor | None:
-    return None if norm is None else norm.weight
+def _gain(norm: nn.RMSNorm | None) -> engine.Floats | None:
+    return None if norm is None else _array(norm.weight)
 
 
 def _for_all_heads(linear: nn.Linear, attention: MultiHeadAttention) -> engine.Linear:
     """Repeat keys or values for each head that shares them: the engine has some for every head."""
     times = attention.num_heads // attention.key_value_heads
 
-    def repeated(rows: Tensor) -> Tensor:
-        by_head = rows.unflatten(0, (-1, attention.head_dim))  # type: ignore[no-untyped-call]
-        return by_head.repeat_interleave(times, 0).flatten(0, 1)
+    def repeated(rows: engine.Floats) -> engine.Floats:
+        by_head = rows.reshape(-1, attention.head_dim, *rows.shape[1:])
+        return by_head.repeat(times, axis=0).reshape(-1, *rows.shape[1:])
 
+    own = _linear(linear)
     if times == 1:
-        return _linear(linear)
-    return engine.Linear(
-        repeated(linear.weight), None if linear.bias is None else repeated(linear.bias)
-    )
+        return own
+    bias = None if own.bias is None else repeated(own.bias)
+    return engine.Linear(repeated(own.weight), bias)
 
 
 def _linear(linear: nn.Linear) -> engine.Linear:
-    return engine.Linear(linear.weight, linear.bias)
+    bias = None if linear.bias is None else _array(linear.bias)
+    return engine.Linear(_array(linear.weight), bias)
 
 
 def _norm(norm: nn.LayerNorm | nn.RMSNorm) -> engine.Norm:
-    return engine.Norm(
-        norm.weight, norm.bias if isinstance(norm, nn.LayerNorm) else None
-    )
+    bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
+    return engine.Norm(_array(norm.weight), None if bias is None else _array(bias))
 
 
 def _final(norm: nn.Module) -> engine.Norm | None:
     return _norm(norm) if isinstance(norm, nn.LayerNorm | nn.RMSNorm) else None
+
+
+def _array(tensor: Tensor) -> engine.Floats:
+    """Return a parameter as it is now, in float32; it shares the parameter's memory if it can."""
+    return cast(engine.Floats, tensor.detach().float().numpy())

@@ -321,7 +321,9 @@ def _int8_weights(model: Seq2SeqTransformer) -> dict[str, Tensor]:
     """Return the tensors of an int8 folder."""
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
     for name in quantized_names(model):
-        weights[name], weights[name + SCALES] = quantized(weights[name])
+        steps, scales = quantized(weights[name].numpy())
+        weights[name] = torch.from_numpy(steps)
+        weights[name + SCALES] = torch.from_numpy(scales)
     return weights
 
 
