@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +19,12 @@ from torch import Tensor, nn
 
 from weft.config import CausalSection, Seq2SeqSection
 from weft.decoding.decoder import Hypothesis, StepInput
+from weft.decoding.draws import Draws
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.reference import beam_search, greedy_search
-from weft.decoding.sampling import Sampling, sample_tokens
+from weft.decoding.sampling import Chooser, Logits, Sampling, sample_tokens
 from weft.decoding.search import BeamSettings, Sentence, search_all
 from weft.decoding.speculative import (
-    Chooser,
     Draft,
     PromptLookup,
     Tally,
@@ -310,39 +311,28 @@ def test_a_sentence_is_found_alike_in_any_company(kind: str, beam_size: int) -> 
         assert found == {s.number: alone[s.number] for s in some}
 
 
-def logits_after(
-    model: Writer, newest: Tensor, known: WriterCache
-) -> tuple[Tensor, WriterCache]:
-    log_probs, known = model.decode(newest[:, None], known)
-    return log_probs[:, -1], known
+@each_kind
+def test_texts_are_read_alike_in_any_company(kind: str) -> None:
+    """Bit for bit, by a language model: prompts at once, then their next tokens."""
+    generator = torch.Generator().manual_seed(11)
+    texts = torch.randint(3, 31, (9, 12), generator=generator)
+    model = writer(kind)
+
+    def logits(rows: Tensor) -> Tensor:
+        first, known = model.decode(rows[:, :8], model.prefill(rows[:, :0]))
+        second, known = model.decode(rows[:, 8:9], known)
+        third, _ = model.decode(rows[:, 9:], known)
+        return torch.cat([first, second, third], dim=1)
+
+    alone = torch.cat([logits(texts[i : i + 1]) for i in range(9)])
+    draw = random.Random(12)
+    for _ in range(5):
+        some = draw.sample(range(9), draw.randint(2, 9))
+        assert torch.equal(logits(texts[some]), alone[some])
 
 
-def sampled(
-    model: Writer, prompts: Tensor, seeds: Sequence[int], settings: Sampling, limit: int
-) -> list[list[tuple[int, float]]]:
-    """What each row becomes, until its eos."""
-    tokens = list(
-        sample_tokens(
-            lambda newest, known: logits_after(model, newest, known),
-            model.prefill(prompts[:, :-1]),
-            prompt=prompts,
-            max_new_tokens=limit,
-            eos_id=EOS,
-            settings=settings,
-            generators=[torch.Generator().manual_seed(seed) for seed in seeds],
-            banned_ids=BANNED,
-        )
-    )
-    rows = []
-    for i in range(len(prompts)):
-        last = next((at for at, token in enumerate(tokens) if token.done[i]), limit - 1)
-        rows.append(
-            [
-                (int(token.ids[i]), float(token.log_probs[i]))
-                for token in tokens[: last + 1]
-            ]
-        )
-    return rows
+# Drafts
+# --------------------------------------------------------------------------------------
 
 
 SETTINGS = [
@@ -352,56 +342,23 @@ SETTINGS = [
 ]
 
 
-@each_kind
-@pytest.mark.parametrize("settings", SETTINGS, ids=["greedy", "all", "filtered"])
-def test_a_seed_draws_the_same_in_any_batch(kind: str, settings: Sampling) -> None:
-    """Bit for bit, log-probabilities too."""
-    generator = torch.Generator().manual_seed(11)
-    prompts, seeds = (
-        torch.randint(3, 31, (9, 4), generator=generator),
-        list(range(20, 29)),
-    )
-    model = writer(kind)
-    alone = [
-        sampled(model, prompts[i : i + 1], seeds[i : i + 1], settings, 25)[0]
-        for i in range(9)
-    ]
-    assert len({len(row) for row in alone}) > 1  # some end, and leave the others
-    draw = random.Random(12)
-    for _ in range(3):
-        some = draw.sample(range(9), draw.randint(2, 9))
-        found = sampled(model, prompts[some], [seeds[i] for i in some], settings, 25)
-        assert found == [alone[i] for i in some]
-
-
-# Drafts
-# --------------------------------------------------------------------------------------
-
-
-def drafted(
-    model: Writer,
-    draft: Draft,
-    prompt: list[int],
-    seed: int,
-    settings: Sampling,
-    limit: int,
+def generated(
+    model: Writer, draft: Draft | None, prompt: list[int], seed: int, settings: Sampling
 ) -> tuple[list[tuple[int, float]], Tally]:
-    """What a prompt becomes with a draft."""
-    choose, tally = (
-        Chooser(settings, torch.Generator().manual_seed(seed), BANNED),
-        Tally(),
-    )
+    """What a prompt becomes, with or without a draft."""
+
+    def steps(ids: Sequence[int], known: WriterCache) -> tuple[Logits, WriterCache]:
+        logits, known = model.decode(torch.tensor([ids]), known)
+        return logits[0].numpy(), known
+
+    choose = Chooser(settings, Draws(seed, prompt), BANNED)
+    tally = Tally()
     known = model.prefill(torch.tensor([prompt[:-1]], dtype=torch.int64))
-    where = {
-        "text": prompt,
-        "first": 0,
-        "place": 0,
-        "max_new_tokens": limit,
-        "eos_id": EOS,
-    }
-    return list(
-        speculative_tokens(model.decode, known, draft, choose, tally, **where)
-    ), tally
+    where: dict[str, Any] = {"text": prompt, "max_new_tokens": 30, "eos_id": EOS}
+    if draft is None:
+        return list(sample_tokens(steps, known, choose, **where)), tally
+    where |= {"first": 0, "place": 0}
+    return list(speculative_tokens(steps, known, draft, choose, tally, **where)), tally
 
 
 class Foretold:
@@ -425,9 +382,9 @@ def test_a_draft_changes_nothing(
     model, draw = writer(kind, ngrams=3), random.Random(13)
     proposed = accepted = 0
     for seed, prompt in enumerate(([7], draw.choices(range(3, 31), k=9)), start=30):
-        expected = sampled(model, torch.tensor([prompt]), [seed], settings, 30)[0]
+        expected, _ = generated(model, None, prompt, seed, settings)
         draft = Foretold(expected) if is_foretold else PromptLookup(3, 1)
-        found, tally = drafted(model, draft, prompt, seed, settings, 30)
+        found, tally = generated(model, draft, prompt, seed, settings)
         assert found == expected
         proposed += tally.proposed
         accepted += tally.accepted

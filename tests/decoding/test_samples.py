@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-import numpy as np
 import pytest
 import torch
 
 from weft.decoding.decoder import Hypothesis
+from weft.decoding.draws import Draws
 from weft.decoding.samples import SampleSettings
 from weft.decoding.sampling import Sampling
 from weft.decoding.search import BeamSettings, Sentence, Waiting, continuous_search
@@ -101,11 +101,10 @@ def test_a_sample_is_what_its_own_numbers_choose() -> None:
     sentence = SENTENCES[5]
     found = sample(SENTENCES, samples(4, seed=9))[5]
     for number, hypothesis in enumerate(found):
-        uniforms = np.random.Generator(
-            np.random.PCG64([9, number, *sentence.ids])
-        ).random(sentence.max_len)
+        draws = Draws(9, sentence.ids, number)
         ids: list[int] = []
-        for uniform in uniforms.tolist():
+        for place in range(sentence.max_len):
+            uniform = draws.at(place)
             cumulative = log_probs_after(sentence.ids, ids).double().exp().cumsum(0)
             ids.append(
                 int((cumulative > uniform * float(cumulative[-1])).int().argmax())

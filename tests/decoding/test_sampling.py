@@ -3,19 +3,22 @@ off.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from weft.decoding.draws import Draws
 from weft.decoding.reference import greedy_search
 from weft.decoding.sampling import (
-    SampledToken,
+    Chooser,
     Sampling,
     draw_ids,
     filtered_log_probs,
+    log_softmax,
     sample_tokens,
 )
 from weft.errors import DivergedError, UsageError
@@ -27,11 +30,16 @@ def filtered(
     probs: list[float], history: list[int] | None = None, banned_ids=(), **settings
 ) -> list[float]:
     """Probabilities in, probabilities that are drawn from out."""
-    ids = None if history is None else torch.tensor([history]).long()
-    found = filtered_log_probs(
-        torch.tensor([probs]).log(), Sampling(**settings), ids, banned_ids
-    )
-    return found.exp()[0].tolist()
+    ids = None if history is None else np.array([history])
+    with np.errstate(divide="ignore"):
+        logits = np.log(np.array([probs], np.float32))
+    found = filtered_log_probs(logits, Sampling(**settings), ids, banned_ids)
+    return np.exp(found)[0].tolist()
+
+
+def random_rows(scale: float, shape: tuple[int, int], seed: int):
+    rows = np.random.default_rng(seed).standard_normal(shape)
+    return (scale * rows).astype(np.float32)
 
 
 def close(*expected: float):
@@ -72,10 +80,10 @@ def test_the_ends_of_the_ranges_are_allowed():
 
 
 def test_without_settings_the_distribution_is_the_models():
-    logits = torch.randn(3, 7, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(
-        filtered_log_probs(logits, Sampling()), logits.double().log_softmax(-1)
-    )
+    logits = random_rows(1.0, (3, 7), 1)
+    expected = torch.from_numpy(logits).double().log_softmax(-1).numpy()
+    found = filtered_log_probs(logits, Sampling())
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_temperature_divides_the_logits():
@@ -129,37 +137,37 @@ def test_min_p_keeps_what_is_nearly_as_probable_as_the_best():
     ],
 )
 def test_filters_at_their_limits_do_nothing(settings):
-    logits = 9 * torch.randn(5, 7, generator=torch.Generator().manual_seed(2))
-    history = torch.arange(5)[:, None]
+    logits = random_rows(9.0, (5, 7), 2)
+    history = np.arange(5)[:, None]
     plain = filtered_log_probs(logits, Sampling(), history)
-    assert torch.equal(filtered_log_probs(logits, Sampling(**settings), history), plain)
+    found = filtered_log_probs(logits, Sampling(**settings), history)
+    assert np.array_equal(found, plain)
 
 
 def test_every_row_is_filtered_by_itself():
-    logits = torch.randn(5, 7, generator=torch.Generator().manual_seed(3))
-    history = torch.tensor([[0, 1], [2, 2], [6, 0], [5, 4], [3, 3]])
+    logits = random_rows(1.0, (5, 7), 3)
+    history = np.array([[0, 1], [2, 2], [6, 0], [5, 4], [3, 3]])
     settings = Sampling(0.7, top_k=5, top_p=0.9, min_p=0.05, repetition_penalty=1.3)
     together = filtered_log_probs(logits, settings, history)
     for i in range(5):
         alone = filtered_log_probs(logits[i : i + 1], settings, history[i : i + 1])
-        torch.testing.assert_close(alone, together[i : i + 1])
+        assert np.array_equal(alone, together[i : i + 1])
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_filter_leaves_the_most_probable_in_their_proportions(seed):
-    generator = torch.Generator().manual_seed(seed)
-    logits = 2 * torch.randn(3, 11, generator=generator)
+    logits = random_rows(2.0, (3, 11), seed)
     settings = Sampling(
         0.5 + seed / 10, top_k=1 + seed % 9, top_p=0.3 + seed / 40, min_p=seed / 100
     )
     plain = filtered_log_probs(logits, Sampling(settings.temperature))
     found = filtered_log_probs(logits, settings)
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(3).double())
+    np.testing.assert_allclose(np.exp(found).sum(-1), 1.0)
     for before, after in zip(plain, found, strict=True):
-        kept = after.isfinite()
+        kept = np.isfinite(after)
         assert 1 <= kept.sum() <= settings.top_k
         assert before[kept].min() >= before[~kept].max()
-        torch.testing.assert_close(
+        np.testing.assert_allclose(
             after[kept] - after[kept].max(), before[kept] - before[kept].max()
         )
 
@@ -210,15 +218,12 @@ def test_banned_ids_are_out_before_everything():
 
 
 def test_the_penalty_divides_positive_and_multiplies_negative_logits_once():
-    logits = torch.tensor(
-        [[3.0, -1.0, 0.0, 2.0, -math.inf], [3.0, -1.0, 0.0, 2.0, 1.0]]
-    )
-    history = torch.tensor([[0, 1, 1, 4], [2, 3, 3, 3]])
-    expected = torch.tensor(
-        [[2.0, -1.5, 0.0, 2.0, -math.inf], [3.0, -1.0, 0.0, 4 / 3, 1.0]]
-    )
-    found = filtered_log_probs(logits, Sampling(repetition_penalty=1.5), history)
-    torch.testing.assert_close(found, expected.double().log_softmax(-1))
+    logits = [[3.0, -1.0, 0.0, 2.0, -math.inf], [3.0, -1.0, 0.0, 2.0, 1.0]]
+    history = np.array([[0, 1, 1, 4], [2, 3, 3, 3]])
+    expected = [[2.0, -1.5, 0.0, 2.0, -math.inf], [3.0, -1.0, 0.0, 4 / 3, 1.0]]
+    settings = Sampling(repetition_penalty=1.5)
+    found = filtered_log_probs(np.array(logits, np.float32), settings, history)
+    np.testing.assert_allclose(found, log_softmax(np.array(expected)), atol=1e-7)
 
 
 def test_temperature_0_is_the_most_probable_token_the_lower_id_among_equals():
@@ -248,17 +253,16 @@ def test_impossible_tokens_stay_impossible():
     "settings", [{}, {"temperature": 0.0}, {"top_k": 1}, {"top_p": 0.5}, {"min_p": 0.5}]
 )
 def test_rows_without_numbers_become_nan(settings):
-    logits = torch.zeros(4, 3)
+    logits = np.zeros((4, 3), np.float32)
     logits[0, 1], logits[1, 2], logits[2] = math.nan, math.inf, -math.inf
     found = filtered_log_probs(logits, Sampling(**settings))
-    assert found.isnan().all(-1).tolist() == [True, True, True, False]
+    assert np.isnan(found).all(-1).tolist() == [True, True, True, False]
 
 
 def test_the_given_logits_stay_as_they_were():
-    logits = torch.arange(5.0).double()[None]
-    filtered_log_probs(
-        logits, Sampling(0.5, 2, 0.5, 0.5, 2.0), torch.tensor([[1]]), [4]
-    )
+    logits = np.arange(5.0)[None]
+    settings = Sampling(0.5, 2, 0.5, 0.5, 2.0)
+    filtered_log_probs(logits, settings, np.array([[1]]), [4])
     assert logits.tolist() == [[0, 1, 2, 3, 4]]
 
 
@@ -267,20 +271,43 @@ def test_the_given_logits_stay_as_they_were():
 
 
 def test_a_number_falls_into_the_share_of_its_id():
-    log_probs = torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0]).double().log()
-    numbers = torch.tensor(
-        [0.0, 0.24, 0.26, 0.74, 0.76, 1 - 2**-53], dtype=torch.float64
-    )
-    assert draw_ids(log_probs.expand(6, -1), numbers).tolist() == [1, 1, 3, 3, 4, 4]
+    with np.errstate(divide="ignore"):
+        log_probs = np.log([0.0, 0.25, 0.0, 0.5, 0.25, 0.0])
+    numbers = np.array([0.0, 0.24, 0.26, 0.74, 0.76, 1 - 2**-53])
+    rows = np.tile(log_probs, (6, 1))
+    assert draw_ids(rows, numbers).tolist() == [1, 1, 3, 3, 4, 4]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_number_draws_an_impossible_id(seed):
-    logits = 5 * torch.randn(501, 1009, generator=torch.Generator().manual_seed(seed))
+    logits = random_rows(5.0, (501, 1009), seed)
     log_probs = filtered_log_probs(logits, Sampling(top_p=0.9))
     for number in (0.0, 2**-60, 0.5, 1 - 2**-53):
-        drawn = draw_ids(log_probs, torch.full((501,), number, dtype=torch.float64))
-        assert log_probs.gather(1, drawn[:, None]).isfinite().all()
+        drawn = draw_ids(log_probs, np.full(501, number))
+        assert np.isfinite(log_probs[np.arange(501), drawn]).all()
+
+
+def test_a_number_is_the_hash_of_what_it_belongs_to():
+    """Computed with another program: `printf '5 2 7 30 400' | sha256sum`."""
+    number = Draws(5, [30, 400], sample=2).at(7)
+    digest = "165cb60f1afbe724"
+    assert number == int(digest, 16) / 2**64 // 2**-53 * 2**-53
+    others = [
+        Draws(6, [30, 400], sample=2).at(7),
+        Draws(5, [30, 401], sample=2).at(7),
+        Draws(5, [304, 0], sample=2).at(7),
+        Draws(5, [30, 400], sample=1).at(7),
+        Draws(5, [30, 400], sample=2).at(8),
+    ]
+    assert len({number, *others}) == 6
+
+
+def test_numbers_are_spread_evenly():
+    numbers = [Draws(seed, [3]).at(place) for seed in range(200) for place in range(50)]
+    counts, _ = np.histogram(numbers, bins=20, range=(0.0, 1.0))
+    # 19 degrees of freedom: one in a thousand
+    assert ((counts - 500) ** 2 / 500).sum() < 43.8
+    assert 0 <= min(numbers) <= max(numbers) < 1
 
 
 # Texts
@@ -289,7 +316,7 @@ def test_no_number_draws_an_impossible_id(seed):
 
 @dataclass
 class Texts:
-    """A cache that is the ids fed so far."""
+    """A cache that is the ids fed so far, of one text or of several rows."""
 
     rows: list[list[int]]
     fed: list[int] = field(default_factory=list)
@@ -298,15 +325,17 @@ class Texts:
         return Texts([self.rows[i] for i in rows.tolist()], self.fed)
 
 
-def model(logits_after: Callable[[list[int]], list[float]]):
-    """A step whose logits are a function of all of a row's ids."""
+def steps_of(logits_after: Callable[[list[int]], list[float]]):
+    """Steps whose logits are a function of all of a text's ids."""
 
-    def step(ids: Tensor, cache: Texts) -> tuple[Tensor, Texts]:
-        rows = [[*row, i] for row, i in zip(cache.rows, ids.tolist(), strict=True)]
-        cache.fed.append(len(rows))
-        return torch.tensor([logits_after(row) for row in rows]), Texts(rows, cache.fed)
+    def steps(ids: Sequence[int], cache: Texts):
+        (row,) = cache.rows
+        cache.fed.append(len(ids))
+        grown = [[*row, *ids[: i + 1]] for i in range(len(ids))]
+        logits = np.array([logits_after(one) for one in grown], np.float32)
+        return logits, Texts([[*row, *ids]], cache.fed)
 
-    return step
+    return steps
 
 
 def random_logits(row: list[int]) -> list[float]:
@@ -316,25 +345,33 @@ def random_logits(row: list[int]) -> list[float]:
 
 
 def sample(
-    logits_after, prompts, *, limit=20, seeds=None, cache=None, settings=None, **more
-) -> list[SampledToken]:
-    generators = [
-        torch.Generator().manual_seed(seed)
-        for seed in (range(len(prompts)) if seeds is None else seeds)
-    ]
-    prompt = torch.tensor(prompts).long()
-    cache = Texts([row[:-1] for row in prompts]) if cache is None else cache
+    logits_after,
+    prompt: list[int],
+    *,
+    limit=20,
+    seed=0,
+    cache=None,
+    settings=None,
+    banned_ids=(),
+) -> list[tuple[int, float]]:
+    """Return what a prompt becomes: ids and their log-probabilities."""
+    choose = Chooser(settings or Sampling(), Draws(seed, prompt), banned_ids)
     stream = sample_tokens(
-        model(logits_after), cache, prompt=prompt, max_new_tokens=limit, eos_id=EOS,
-        settings=settings or Sampling(), generators=generators, **more,
-    )  # fmt: skip
+        steps_of(logits_after),
+        Texts([prompt[:-1]]) if cache is None else cache,
+        choose,
+        text=prompt,
+        max_new_tokens=limit,
+        eos_id=EOS,
+    )
     return list(stream)
 
 
-def ids_of(tokens: list[SampledToken], row: int = 0) -> list[int]:
-    """What a row became, up to its eos."""
-    ids = [int(token.ids[row]) for token in tokens]
-    return ids[: ids.index(EOS) + 1] if EOS in ids else ids
+def ids_of(tokens: list[tuple[int, float]]) -> list[int]:
+    return [token for token, _ in tokens]
+
+
+GREEDY = Sampling(temperature=0.0)
 
 
 @pytest.mark.parametrize(
@@ -348,91 +385,72 @@ def ids_of(tokens: list[SampledToken], row: int = 0) -> list[int]:
     ],
 )
 def test_draws_have_the_frequencies_of_their_probabilities(settings):
-    draws = 20_000
-    logits = torch.tensor([1.0, -math.inf, 0.0, 2.0, -1.0, 1.5, 0.5])
-    tokens = sample(
-        lambda row: logits.tolist(),
-        [[BOS]] * 100,
-        limit=draws // 100,
-        settings=settings,
-    )
-    counts = (
-        torch.stack([token.ids for token in tokens]).flatten().bincount(minlength=7)
-    )
+    draws = 8000
+    logits = [1.0, -math.inf, 0.0, 2.0, -1.0, 1.5, 0.5]
+    tokens = [
+        token
+        for seed in range(40)
+        for token in ids_of(
+            sample(lambda row: logits, [BOS], limit=200, seed=seed, settings=settings)
+        )
+    ]
+    counts = np.bincount(tokens, minlength=7)
     assert counts.sum() == draws
-    probs = filtered_log_probs(logits[None], settings).exp()[0]
-    deviations = (draws * probs * (1 - probs)).sqrt()
-    assert ((counts - draws * probs).abs() <= 4 * deviations).all()
+    row = np.array([logits], np.float32)
+    probs = np.exp(filtered_log_probs(row, settings))[0]
+    deviations = np.sqrt(draws * probs * (1 - probs))
+    assert (abs(counts - draws * probs) <= 4 * deviations).all()
     assert (counts[probs == 0] == 0).all()
 
 
 def test_draws_one_after_another_are_independent():
-    tokens = sample(lambda row: [0.0, -math.inf, 0.0, 0.0], [[BOS]] * 50, limit=181)
-    ids = torch.stack([token.ids for token in tokens])  # times rows
-    for first, second in ((ids[:-1], ids[1:]), (ids[:, :-1], ids[:, 1:])):
-        pairs = (first * 4 + second).flatten().bincount(minlength=16)
+    def even(row: list[int]) -> list[float]:
+        return [0.0, -math.inf, 0.0, 0.0]
+
+    ids = np.array(
+        [ids_of(sample(even, [BOS], limit=181, seed=seed)) for seed in range(50)]
+    )
+    for first, second in ((ids[:, :-1], ids[:, 1:]), (ids[:-1], ids[1:])):
+        pairs = np.bincount((first * 4 + second).ravel(), minlength=16)
         pairs = pairs[pairs > 0]
-        expected = first.numel() / 9
+        expected = first.size / 9
         assert len(pairs) == 9
         # 8 degrees of freedom: one in a thousand
         assert ((pairs - expected) ** 2 / expected).sum() < 27
 
 
 def test_the_same_seed_draws_the_same_and_another_seed_something_else():
-    prompts = [[BOS, 2, 3]] * 3
-    tokens = sample(random_logits, prompts, seeds=[5, 5, 6], banned_ids=[EOS])
-    assert ids_of(tokens, 0) == ids_of(tokens, 1) != ids_of(tokens, 2)
-    again = sample(random_logits, prompts, seeds=[5, 5, 6], banned_ids=[EOS])
-    assert [ids_of(again, row) for row in range(3)] == [
-        ids_of(tokens, row) for row in range(3)
-    ]
+    prompt = [BOS, 2, 3]
+    first, again, other = (
+        sample(random_logits, prompt, seed=seed, banned_ids=[EOS]) for seed in (5, 5, 6)
+    )
+    assert first == again
+    assert ids_of(first) != ids_of(other)
 
 
-def test_a_row_becomes_the_same_whatever_stands_beside_it():
-    prompts = [[BOS, 2, i % 7] for i in range(23)]
-    together = sample(random_logits, prompts)
-    lengths = {len(ids_of(together, row)) for row in range(23)}
-    assert len(lengths) > 3
-    for row in range(23):
-        alone = sample(random_logits, prompts[row : row + 1], seeds=[row])
-        assert ids_of(alone) == ids_of(together, row)
-        own = torch.stack([token.log_probs[row] for token in together])[: len(alone)]
-        assert torch.equal(own, torch.stack([token.log_probs[0] for token in alone]))
+def test_another_prompt_has_other_numbers():
+    def even(row: list[int]) -> list[float]:
+        return [0.0, -math.inf, *[0.0] * 9]
+
+    assert ids_of(sample(even, [BOS, 2])) != ids_of(sample(even, [BOS, 3]))
 
 
 def test_temperature_0_is_greedy_search():
-    cache = Texts([[] for _ in range(17)])
+    def step(ids: Tensor, cache: Texts) -> tuple[Tensor, Texts]:
+        rows = [[*row, i] for row, i in zip(cache.rows, ids.tolist(), strict=True)]
+        return torch.tensor([random_logits(row) for row in rows]), Texts(rows)
 
-    def after(row: list[int]) -> list[float]:
-        return random_logits([*row, 5])
-
-    tokens = sample(
-        after, [[BOS]] * 17, limit=9, settings=Sampling(temperature=0.0), cache=cache
+    (best,) = greedy_search(
+        step,
+        Texts([[]]),
+        bos_id=BOS,
+        eos_id=EOS,
+        max_lens=torch.full((1,), 9),
     )
-    limits = torch.full((17,), 9)
-    for row, best in enumerate(
-        greedy_search(
-            model(after),
-            Texts([[] for _ in range(17)]),
-            bos_id=BOS,
-            eos_id=EOS,
-            max_lens=limits,
-        )
-    ):
-        assert ids_of(tokens, row) == best.ids + [EOS] * best.finished
-        log_probs = [float(token.log_probs[row]) for token in tokens]
-        assert log_probs[: len(best.token_log_probs)] == best.token_log_probs
-
-
-def test_temperature_0_needs_no_generator():
-    (token,) = sample(
-        lambda row: [0.0, 1.0, 2.0],
-        [[BOS]],
-        limit=1,
-        seeds=[],
-        settings=Sampling(temperature=0.0),
-    )
-    assert token.ids.tolist() == [2]
+    tokens = sample(random_logits, [BOS], limit=9, settings=GREEDY)
+    assert ids_of(tokens) == best.ids + [EOS] * best.finished
+    log_probs = [log_prob for _, log_prob in tokens]
+    assert log_probs == pytest.approx(best.token_log_probs, abs=1e-6)
 
 
 def countdown(row: list[int]) -> list[float]:
@@ -446,44 +464,26 @@ def countdown(row: list[int]) -> list[float]:
     ]
 
 
-def test_a_row_that_draws_eos_is_done_and_leaves_the_others_alone():
-    cache = Texts([[], [], []])
-    tokens = sample(
-        countdown, [[2], [4], [2]], cache=cache, settings=Sampling(temperature=0.0)
-    )
-    assert [token.ids.tolist() for token in tokens] == [
-        [2, 2, 2],
-        [EOS, 2, EOS],
-        [EOS, 2, EOS],
-        [EOS, EOS, EOS],
-    ]
-    assert [token.done.tolist() for token in tokens] == [
-        [False, False, False], [True, False, True], [True, False, True], [True, True, True],
-    ]  # fmt: skip
-    assert cache.fed == [3, 3, 1, 1]
-    sums = torch.stack([token.log_probs for token in tokens]).sum(0)
-    assert sums.tolist() == pytest.approx([n * math.log(0.75) for n in (2, 4, 2)])
-
-
-def test_at_the_limit_rows_are_left_undone():
-    tokens = sample(countdown, [[2], [9]], limit=3, settings=Sampling(temperature=0.0))
-    assert len(tokens) == 3
-    assert tokens[-1].done.tolist() == [True, False]
+def test_a_text_ends_with_eos_or_at_the_limit():
+    tokens = sample(countdown, [4], settings=GREEDY)
+    assert ids_of(tokens) == [2, 2, 2, EOS]
+    assert sum(log_prob for _, log_prob in tokens) == pytest.approx(4 * math.log(0.75))
+    assert ids_of(sample(countdown, [9], limit=3, settings=GREEDY)) == [2, 2, 2]
+    assert sample(countdown, [9], limit=0) == []
 
 
 def test_the_log_probabilities_are_the_models_before_any_filter():
     settings = Sampling(temperature=3.0, top_k=2, repetition_penalty=2.0)
     tokens = sample(
         lambda row: countdown([99, *row]),
-        [[4, 2]] * 5,
+        [4, 2],
         limit=12,
         settings=settings,
         banned_ids=[2],
     )
-    assert {int(i) for token in tokens for i in token.ids} == {3}
-    assert torch.stack(
-        [token.log_probs for token in tokens]
-    ).flatten().tolist() == pytest.approx([math.log(0.25)] * 60)
+    assert {token for token, _ in tokens} == {3}
+    log_probs = [log_prob for _, log_prob in tokens]
+    assert log_probs == pytest.approx([math.log(0.25)] * 12)
 
 
 def test_the_prompt_but_its_last_id_is_known_and_not_fed_again():
@@ -493,31 +493,46 @@ def test_the_prompt_but_its_last_id_is_known_and_not_fed_again():
         seen.append(list(row))
         return [-math.inf, -math.inf, 0.0]
 
-    sample(after, [[BOS, 5, 6]], limit=3)
+    sample(after, [BOS, 5, 6], limit=3)
     assert seen == [[BOS, 5, 6], [BOS, 5, 6, 2], [BOS, 5, 6, 2, 2]]
 
 
-def test_the_penalty_counts_the_prompt_and_what_was_drawn():
+@pytest.mark.parametrize(
+    ("start", "expected"), [(0, [2, 3, 4]), (2, [0, 3, 4]), (3, [0, 2, 4])]
+)
+def test_the_penalty_counts_the_prompt_and_what_was_drawn(start, expected):
     settings = Sampling(temperature=0.0, repetition_penalty=100.0)
     tokens = sample(
-        lambda row: [5.0, -9.0, 4.0, 3.0, 2.0],
-        [[0], [2], [3]],
-        limit=3,
-        settings=settings,
+        lambda row: [5.0, -9.0, 4.0, 3.0, 2.0], [start], limit=3, settings=settings
     )
-    assert [ids_of(tokens, row) for row in range(3)] == [
-        [2, 3, 4],
-        [0, 3, 4],
-        [0, 2, 4],
-    ]
+    assert ids_of(tokens) == expected
+
+
+def test_what_the_cache_does_not_know_is_not_penalised_and_places_are_counted_on():
+    draws = Draws(3, [BOS])
+    choose = Chooser(Sampling(repetition_penalty=1e9), draws)
+    stream = sample_tokens(
+        steps_of(lambda row: [9.0, -math.inf, 9.0]),
+        Texts([[]]),
+        choose,
+        text=[BOS, 2],
+        first=1,
+        place=1,
+        max_new_tokens=1,
+        eos_id=EOS,
+    )
+    assert next(stream) == (BOS, pytest.approx(math.log(0.5)))
+    free = Chooser(Sampling(), draws)
+    logits = np.zeros(1000, np.float32)
+    assert free(logits, [], 1)[0] == int(draws.at(1) * 1000)
 
 
 def test_tokens_come_one_by_one_as_they_are_asked_for():
     cache = Texts([[]])
+    choose = Chooser(GREEDY, Draws(0, [30]))
     stream = sample_tokens(
-        model(countdown), cache, prompt=torch.tensor([[30]]), max_new_tokens=10, eos_id=EOS,
-        settings=Sampling(temperature=0.0),
-    )  # fmt: skip
+        steps_of(countdown), cache, choose, text=[30], max_new_tokens=10, eos_id=EOS
+    )
     assert cache.fed == []
     for step in range(1, 5):
         next(stream)
@@ -527,28 +542,28 @@ def test_tokens_come_one_by_one_as_they_are_asked_for():
 def test_impossible_and_banned_ids_are_never_drawn():
     tokens = sample(
         lambda row: [0.0, 0.0, -math.inf, 0.0, 9.0],
-        [[BOS]] * 20,
-        limit=100,
+        [BOS],
+        limit=500,
         banned_ids=[EOS, 4],
     )
-    assert {int(i) for token in tokens for i in token.ids} == {0, 3}
+    assert {token for token, _ in tokens} == {0, 3}
 
 
 @pytest.mark.parametrize(
-    "settings", [Sampling(), Sampling(temperature=0.0), Sampling(top_k=1, top_p=0.5)]
+    "settings", [Sampling(), GREEDY, Sampling(top_k=1, top_p=0.5)], ids=str
 )
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_logits_that_are_no_numbers_are_an_error(settings, value):
     def after(row: list[int]) -> list[float]:
-        return [value] * 3 if row[0] == 2 and len(row) == 2 else [0.0, -math.inf, 0.0]
+        return [value] * 3 if len(row) == 2 else [0.0, -math.inf, 0.0]
 
     with pytest.raises(DivergedError, match="no token has a finite probability"):
-        sample(after, [[BOS], [2]], settings=settings)
+        sample(after, [2], settings=settings)
 
 
 def test_a_banned_id_that_is_no_number_is_an_error_too():
     with pytest.raises(DivergedError, match="no token has a finite probability"):
-        sample(lambda row: [0.0, 0.0, math.nan], [[BOS]], banned_ids=[2])
+        sample(lambda row: [0.0, 0.0, math.nan], [BOS], banned_ids=[2])
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -556,30 +571,7 @@ def test_everything_banned_is_an_error(temperature):
     with pytest.raises(DivergedError, match="no token has a finite probability"):
         sample(
             lambda row: [0.0, 0.0, -math.inf],
-            [[BOS]],
+            [BOS],
             settings=Sampling(temperature),
             banned_ids=[0, 1],
         )
-
-
-def test_impossible_settings_are_refused_at_the_call():
-    def call(prompt: Tensor, limit: int, generators: int) -> None:
-        sample_tokens(
-            model(countdown), Texts([]), prompt=prompt, max_new_tokens=limit, eos_id=EOS, settings=Sampling(),
-            generators=[torch.Generator() for _ in range(generators)],
-        )  # fmt: skip
-
-    with pytest.raises(UsageError, match="max_new_tokens = 0: it must be at least 1"):
-        call(torch.tensor([[BOS]]), 0, 1)
-    with pytest.raises(UsageError, match="the prompt is empty"):
-        call(torch.zeros(1, 0).long(), 5, 1)
-    with pytest.raises(UsageError, match="1 generators for 2 rows"):
-        call(torch.tensor([[BOS], [BOS]]), 5, 1)
-
-
-def test_no_row_gives_no_token():
-    stream = sample_tokens(
-        model(countdown), Texts([]), prompt=torch.zeros(0, 1).long(), max_new_tokens=5, eos_id=EOS,
-        settings=Sampling(),
-    )  # fmt: skip
-    assert list(stream) == []

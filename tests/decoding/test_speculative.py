@@ -6,14 +6,14 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
-from weft.decoding.sampling import Sampling, sample_tokens
+from weft.decoding.draws import Draws
+from weft.decoding.sampling import Chooser, Logits, Sampling, sample_tokens
 from weft.decoding.speculative import (
-    Chooser,
     Draft,
     PromptLookup,
     Tally,
@@ -33,16 +33,13 @@ SETTINGS = [
 
 @dataclass(frozen=True)
 class Seen:
-    """A cache: all ids that each row has been fed."""
+    """A cache: all ids that the model has been fed."""
 
-    rows: list[tuple[int, ...]]
+    ids: tuple[int, ...]
 
     def until(self, length: int) -> "Seen":
-        assert all(0 <= length <= len(row) for row in self.rows)
-        return Seen([row[:length] for row in self.rows])
-
-    def select(self, rows: Tensor) -> "Seen":
-        return Seen([self.rows[i] for i in rows.tolist()])
+        assert 0 <= length <= len(self.ids)
+        return Seen(self.ids[:length])
 
 
 class Model:
@@ -53,47 +50,42 @@ class Model:
     def __init__(self, salt: int = 0, ends: float = -30.0) -> None:
         self.salt, self.ends, self.calls, self.longest = salt, ends, 0, 0
 
-    def prefill(self, prompt: Tensor) -> Seen:
-        return Seen([tuple(row) for row in prompt.tolist()])
-
-    def steps(self, ids: Tensor, cache: Seen) -> tuple[Tensor, Seen]:
+    def steps(self, ids: Sequence[int], cache: Seen) -> tuple[Logits, Seen]:
         self.calls += 1
-        (seen,), (new,) = cache.rows, ids.tolist()
-        self.longest = max(self.longest, len(seen) + len(new))
-        found = [self.logits((*seen, *new[: i + 1])) for i in range(len(new))]
-        return torch.stack(found)[None], Seen([(*seen, *new)])
+        seen = (*cache.ids, *ids)
+        self.longest = max(self.longest, len(seen))
+        known = len(cache.ids)
+        found = [self.logits(seen[: known + i + 1]) for i in range(len(ids))]
+        return np.stack(found), Seen(seen)
 
-    def step(self, newest: Tensor, cache: Seen) -> tuple[Tensor, Seen]:
-        rows = [(*row, i) for row, i in zip(cache.rows, newest.tolist(), strict=True)]
-        return torch.stack([self.logits(row) for row in rows]), Seen(rows)
-
-    def logits(self, seen: tuple[int, ...]) -> Tensor:
+    def logits(self, seen: tuple[int, ...]) -> Logits:
         # so that texts repeat
-        generator = torch.Generator().manual_seed(hash((self.salt, *seen[-3:])) % 2**31)
-        logits = 2 * torch.randn(V, generator=generator)
+        rng = np.random.default_rng([self.salt, *seen[-3:]])
+        logits = (2 * rng.standard_normal(V)).astype(np.float32)
         logits[EOS] = self.ends
         return logits
 
 
-def generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def chooser(settings: Sampling, seed: int) -> Chooser:
+    return Chooser(settings, Draws(seed, []), (0, 2))
+
+
+def whole(text: Sequence[int], limit: int) -> dict[str, Any]:
+    return {
+        "text": text,
+        "first": 0,
+        "place": 0,
+        "max_new_tokens": limit,
+        "eos_id": EOS,
+    }
 
 
 def plain(
     model: Model, text: Sequence[int], settings: Sampling, seed: int, limit: int
 ) -> list[tuple[int, float]]:
-    rows = torch.tensor([list(text)])
-    found = sample_tokens(
-        model.step,
-        model.prefill(rows[:, :-1]),
-        prompt=rows,
-        max_new_tokens=limit,
-        eos_id=EOS,
-        settings=settings,
-        generators=[generator(seed)],
-        banned_ids=(0, 2),
-    )
-    return [(int(token.ids), float(token.log_probs)) for token in found]
+    cache = Seen(tuple(text[:-1]))
+    choose = chooser(settings, seed)
+    return list(sample_tokens(model.steps, cache, choose, **whole(text, limit)))
 
 
 def drafted(
@@ -104,15 +96,9 @@ def drafted(
     text: Sequence[int],
     limit: int,
 ) -> list[tuple[int, float]]:
-    cache = model.prefill(torch.tensor([list(text[:-1])], dtype=torch.int64))
-    more = {
-        "text": text,
-        "first": 0,
-        "place": 0,
-        "max_new_tokens": limit,
-        "eos_id": EOS,
-    }
-    return list(speculative_tokens(model.steps, cache, draft, choose, tally, **more))
+    cache = Seen(tuple(text[:-1]))
+    where = whole(text, limit)
+    return list(speculative_tokens(model.steps, cache, draft, choose, tally, **where))
 
 
 class Prophet:
@@ -150,7 +136,7 @@ def test_it_writes_what_is_written_without_a_draft(
         expected = plain(model, text, settings, seed, limit)
         truth = [token for token, _ in expected]
         for name in (*errs, "silent", "prompt"):
-            choose, tally = Chooser(settings, generator(seed), (0, 2)), Tally()
+            choose, tally = chooser(settings, seed), Tally()
             draft: Draft = PromptLookup(3, 1) if name == "prompt" else Silent()
             if name in errs:
                 draft = Prophet(text, truth, errs[name])
@@ -166,7 +152,7 @@ def test_what_is_foreseen_saves_steps(settings: Sampling) -> None:
     text = [4, 7]
     truth = [token for token, _ in plain(Model(), text, settings, 9, 30)]
     for errs, steps, proposed, accepted in ((0.0, 5, 25, 25), (1.0, 30, 29, 0)):
-        model, tally, choose = Model(), Tally(), Chooser(settings, generator(9), (0, 2))
+        model, tally, choose = Model(), Tally(), chooser(settings, 9)
         found = drafted(model, Prophet(text, truth, errs), choose, tally, text, 30)
         assert [token for token, _ in found] == truth
         assert (model.calls, tally) == (steps, Tally(proposed, accepted))
@@ -180,7 +166,7 @@ def test_nothing_is_written_after_the_end() -> None:
         found = drafted(
             model,
             Prophet(text, truth, 0.0),
-            Chooser(settings, generator(seed), (0, 2)),
+            chooser(settings, seed),
             Tally(),
             text,
             50,
@@ -190,8 +176,8 @@ def test_nothing_is_written_after_the_end() -> None:
 
 
 def test_a_place_has_its_number_whoever_asks_first() -> None:
-    logits = torch.zeros(1, 100)
-    one, other = (Chooser(Sampling(), generator(5)) for _ in range(2))
+    logits = np.zeros(100, np.float32)
+    one, other = (chooser(Sampling(), 5) for _ in range(2))
     ahead = [one(logits, [], place)[0] for place in (4, 0, 2, 4, 1, 3)]
     in_order = [other(logits, [], place)[0] for place in range(5)]
     assert ahead == [in_order[i] for i in (4, 0, 2, 4, 1, 3)]
@@ -200,11 +186,11 @@ def test_a_place_has_its_number_whoever_asks_first() -> None:
 
 def test_what_is_no_number_is_told() -> None:
     class Broken(Model):
-        def logits(self, seen: tuple[int, ...]) -> Tensor:
-            return torch.full((V,), math.nan)
+        def logits(self, seen: tuple[int, ...]) -> Logits:
+            return np.full(V, math.nan, np.float32)
 
     with pytest.raises(DivergedError, match="no token has a finite probability"):
-        drafted(Broken(), Silent(), Chooser(Sampling(), generator(1)), Tally(), [4], 5)
+        drafted(Broken(), Silent(), chooser(Sampling(), 1), Tally(), [4], 5)
 
 
 # Where proposals come from

@@ -13,6 +13,7 @@ from functools import cache as memo
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -29,6 +30,7 @@ from weft.data.tokenizer import (
     Tokenizer,
     train_tokenizer,
 )
+from weft.decoding.draws import Draws
 from weft.decoding.sampling import Sampling, filtered_log_probs
 from weft.engine import bindings
 from weft.engine.weights import Writer, build_writer
@@ -405,14 +407,12 @@ def test_a_repetition_penalty_is_that_of_transformers(
             model.writer.decode(torch.tensor([start[-1:]]), cache)[0]
         )[:, -1]
     settled = Sampling(repetition_penalty=penalty)
-    found = filtered_log_probs(
-        logits, settled, torch.tensor([start]), (PAD_ID, UNK_ID, BOS_ID)
-    )[0].exp()
-    torch.testing.assert_close(found.cumsum(0), bounds, atol=1e-5, rtol=0)
+    banned = (PAD_ID, UNK_ID, BOS_ID)
+    history = np.array([start])
+    found = filtered_log_probs(logits.numpy(), settled, history, banned)[0]
+    np.testing.assert_allclose(np.exp(found).cumsum(), bounds.numpy(), atol=1e-5)
     for seed in range(20):
-        number = torch.rand(
-            (), generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-        )
+        number = Draws(seed, start).at(0)
         drawn = model.generate(
             prompt,
             max_new_tokens=1,

@@ -8,10 +8,7 @@ Shapes: those of `weft.decoding.search`, m = 1; V vocabulary.
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
 from weft.decoding.decoder import (
     Decoder,
@@ -22,6 +19,7 @@ from weft.decoding.decoder import (
     Tokens,
     TopK,
 )
+from weft.decoding.draws import Draws
 from weft.decoding.sampling import Sampling, draw_ids, filtered_log_probs
 from weft.decoding.search import NO_NUMBERS, BeamSettings, Extensions, Search, Sentence
 from weft.errors import DivergedError
@@ -53,9 +51,8 @@ class _Sampler(Search):
     def __init__(self, decoder: Decoder, settings: SampleSettings, budget: int) -> None:
         super().__init__(decoder, settings, budget)
         num_sentences = decoder.num_sentences
-        # of each sentence, by sample and position
-        empty = np.empty((0, 0))
-        self.uniforms: list[NDArray[np.float64]] = [empty] * num_sentences
+        # of each sentence, by sample
+        self.draws: list[list[Draws]] = [[] for _ in range(num_sentences)]
         # of each sentence, by sample
         self.ended: list[dict[int, Hypothesis]] = [{} for _ in range(num_sentences)]
 
@@ -66,9 +63,8 @@ class _Sampler(Search):
         self.newest_tokens[index] = self.settings.bos_id
         self.ended[index] = {}
         seed = self.settings.seed
-        numbers = range(self.settings.beam_size)
-        uniforms = [_uniforms(seed, sentence, number) for number in numbers]
-        self.uniforms[index] = np.stack(uniforms)
+        samples = range(self.settings.beam_size)
+        self.draws[index] = [Draws(seed, sentence.ids, sample) for sample in samples]
 
     def _step(self, inputs: StepInput, all_log_probs: bool) -> TopK:
         """Draw one token of each row, its only candidate; return all log-probabilities too."""
@@ -76,14 +72,14 @@ class _Sampler(Search):
         assert log_probs is not None
         assert inputs.ban_ends is not None
         rows = np.arange(len(inputs))
-        logits = torch.from_numpy(log_probs).double()
+        logits = log_probs.astype(np.float64)
         ban_counts = np.diff(inputs.ban_ends, prepend=0)
         banned_rows = np.repeat(rows, ban_counts)
-        logits[banned_rows, inputs.banned] = -torch.inf
+        logits[banned_rows, inputs.banned] = -np.inf
         filtered = filtered_log_probs(logits, self.settings.sampling)
         uniforms = self._uniforms_of(inputs)
-        drawn = draw_ids(filtered, uniforms).numpy()
-        chances = filtered.numpy()[rows, drawn]
+        drawn = draw_ids(filtered, uniforms)
+        chances = filtered[rows, drawn]
         is_possible = np.isfinite(chances)
         drawn_log_probs = log_probs[rows, drawn]
         drawn_log_probs = np.where(is_possible, drawn_log_probs, np.nan)
@@ -91,16 +87,15 @@ class _Sampler(Search):
         top_ids = drawn.astype(np.int32)
         return top_log_probs[:, None], top_ids[:, None], log_probs
 
-    def _uniforms_of(self, inputs: StepInput) -> Float[Tensor, " R"]:
+    def _uniforms_of(self, inputs: StepInput) -> NDArray[np.float64]:
         """Look up the random number of each row, by its sentence, sample and position."""
         sentences = inputs.sentences.tolist()
         samples = inputs.beams.tolist()
         positions = inputs.positions.tolist()
         rows = zip(sentences, samples, positions, strict=True)
-        numbers = [
-            self.uniforms[index][sample, position] for index, sample, position in rows
-        ]
-        return torch.tensor(numbers)
+        return np.array(
+            [self.draws[index][sample].at(place) for index, sample, place in rows]
+        )
 
     def _choose(
         self,
@@ -147,9 +142,3 @@ class _Sampler(Search):
         number = int(self.numbers[index])
         self.numbers[index] = -1
         return number, [samples[sample] for sample in sorted(samples)]
-
-
-def _uniforms(seed: int, sentence: Sentence, number: int) -> NDArray[np.float64]:
-    """Draw numbers from [0, 1), one for each token that the sample of this number may have."""
-    bits = np.random.PCG64([seed, number, *sentence.ids])
-    return np.random.Generator(bits).random(sentence.max_len)

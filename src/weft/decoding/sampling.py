@@ -2,25 +2,31 @@
 from its most probable part.
 
 The logits decide which tokens can be drawn, and a number between 0 and 1 which of these is drawn.
-`sample_tokens` feeds each row the token that it drew, and yields every new token at once.
+`sample_tokens` feeds a text the token that was drawn, and yields every new token at once.
 
-Shapes: N rows, one text each; B of them still go on; L ids so far; V vocabulary.
+Shapes: N rows, one text each; L ids so far; V vocabulary.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeAlias, TypeVar
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-from torch.nn.functional import pad
+import numpy as np
+from numpy.typing import NDArray
 
-from weft.decoding.decoder import Cache, Step
+from weft.decoding.draws import Draws
 from weft.errors import DivergedError, UsageError
 
-C = TypeVar("C", bound=Cache)
+C = TypeVar("C")
+Doubles: TypeAlias = NDArray[np.float64]
+Logits: TypeAlias = NDArray[np.float32]
+Flags: TypeAlias = NDArray[np.bool_]
+
+Steps: TypeAlias = Callable[[Sequence[int], C], tuple[Logits, C]]
+"""Takes the newest ids of one text and the cache; returns the logits after each of them (L, V), and
+the longer cache.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,259 +69,168 @@ class Sampling:
                 )
 
 
-@dataclass(frozen=True)
-class SampledToken:
-    """A new token for every row.
+class Chooser:
+    """The next token as a function of the logits, the settings and the number of its place."""
 
-    `log_probs` are the model's own, in nats, before any filter. `done` rows have ended with eos,
-    now or before; one that had ended before repeats eos with log-probability 0, so that the
-    log-probabilities of a row add up.
-    """
+    def __init__(
+        self, settings: Sampling, draws: Draws, banned_ids: Sequence[int] = ()
+    ) -> None:
+        self.settings = settings
+        self.draws = draws
+        self.banned_ids = banned_ids
 
-    ids: Int[Tensor, "N"]
-    log_probs: Float[Tensor, "N"]
-    done: Bool[Tensor, "N"]
+    def __call__(
+        self, logits: Logits, seen: Sequence[int], place: int
+    ) -> tuple[int, float]:
+        """Return the token at a place, counted from 0 over what is new, and its log-probability by
+        the model itself, in nats, before any filter.
+
+        `logits` (V) are those of the place. Ids that were `seen` fall under the repetition penalty.
+        Raises DivergedError where there is none: the logits are not numbers, or all are banned.
+        """
+        row = logits[None]
+        history = np.asarray([seen], np.int64)
+        filtered = filtered_log_probs(row, self.settings, history, self.banned_ids)
+        number = 0.0 if self.settings.temperature == 0 else self.draws.at(place)
+        (token,) = draw_ids(filtered, np.array([number])).tolist()
+        log_prob = float(log_softmax(row.astype(np.float64))[0, token])
+        if not (math.isfinite(filtered[0, token]) and math.isfinite(log_prob)):
+            raise DivergedError(
+                "decoding: no token has a finite probability (NaN or infinite logits)"
+            )
+        return token, log_prob
 
 
 def sample_tokens(
-    step: Step[C],
+    steps: Steps[C],
     cache: C,
+    choose: Chooser,
     *,
-    prompt: Int[Tensor, "N L"],
+    text: Sequence[int],
+    first: int = 0,
+    place: int = 0,
     max_new_tokens: int,
     eos_id: int,
-    settings: Sampling,
-    generators: Sequence[torch.Generator] = (),
-    banned_ids: Sequence[int] = (),
-) -> Iterator[SampledToken]:
-    """Go on from a prompt: one token a row at a time, until all rows are done or at the limit.
+) -> Iterator[tuple[int, float]]:
+    """Go on from a text, one token a step: new tokens and their log-probabilities, until eos.
 
-    The last column of `prompt` is fed first; `cache`, one row for each of the prompt's, knows the
-    ids before it. A row that has drawn eos leaves the cache; at the limit, the last token tells by
-    `done` which rows did. `generators`, one a row and on the CPU, give one number for every
-    token of their row: what a row becomes depends on its seed, never on the rows beside it.
-    Temperature 0 needs none.
-
-    Raises UsageError for impossible settings, at the call; DivergedError, at a step, where the
-    logits of a row are not numbers or all that is left of them is banned.
+    `cache` knows the text from `first` on but for its last token; the last `place` of its tokens
+    are new already.
     """
-    num_rows = len(prompt)
-    if max_new_tokens < 1:
-        raise UsageError(f"max_new_tokens = {max_new_tokens}: it must be at least 1")
-    if prompt.shape[1] < 1:
-        raise UsageError(
-            "the prompt is empty: sampling needs one id at least to start from, such as bos"
-        )
-    if settings.temperature > 0 and len(generators) != num_rows:
-        raise UsageError(
-            f"{len(generators)} generators for {num_rows} rows: each row needs one of its own"
-        )
-    rules = _Rules(num_rows, eos_id, tuple(banned_ids), settings, tuple(generators))
-    return _stream(
-        _State(cache, list(range(num_rows)), prompt), step, rules, max_new_tokens
-    )
+    text = list(text)
+    for new in range(max_new_tokens):
+        logits, cache = steps(text[-1:], cache)
+        token, log_prob = choose(logits[-1], text[first:], place + new)
+        yield token, log_prob
+        if token == eos_id:
+            return
+        text.append(token)
 
 
 def filtered_log_probs(
-    logits: Float[Tensor, "N V"],
+    logits: Logits | Doubles,
     settings: Sampling,
-    history: Int[Tensor, "N L"] | None = None,
+    history: NDArray[np.int64] | None = None,
     banned_ids: Sequence[int] = (),
-) -> Float[Tensor, "N V"]:
-    """Return the distribution that is drawn from: log-probabilities in double precision, -inf for
-    what cannot be drawn.
+) -> Doubles:
+    """Return the distribution that is drawn from (N, V): log-probabilities in double precision,
+    -inf for what cannot be drawn.
 
-    In this order: banned ids are taken out; logits of ids in `history` are penalised; the
+    In this order: banned ids are taken out; logits of ids in `history` (N, L) are penalised; the
     temperature divides; then top_k, top_p and min_p, each of what the one before has left as a
     distribution of its own. The best token always stays. Of equal tokens top_k, top_p and
-    temperature 0 keep the lower ids. A row of logits that are not numbers, or all banned, becomes
-    NaN.
+    temperature 0 keep the lower ids. A row of logits (N, V) that are not numbers, or all banned,
+    becomes NaN.
     """
-    scores = logits.double()
-    if banned_ids:
-        scores = scores.index_fill(
-            1, torch.tensor(banned_ids, device=scores.device), -math.inf
-        )
+    scores = logits.astype(np.float64)
+    scores[:, list(banned_ids)] = -np.inf
     if history is not None and settings.repetition_penalty != 1:
         scores = _penalised(scores, history, settings.repetition_penalty)
     if settings.temperature == 0:
         return _only(scores, _is_first_best(scores))
     # The best becomes 0 before the division, so that no temperature, however low, makes it
     # infinite.
-    below_best = scores - scores.amax(-1, keepdim=True)
-    log_probs = (below_best / settings.temperature).log_softmax(-1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        below_best = scores - scores.max(-1, keepdims=True)
+        log_probs = log_softmax(below_best / settings.temperature)
     if settings.top_k is not None and settings.top_k < logits.shape[1]:
         log_probs = _only(log_probs, _is_in_top_k(log_probs, settings.top_k))
     if settings.top_p is not None and settings.top_p < 1:
         log_probs = _only(log_probs, _is_in_nucleus(log_probs, settings.top_p))
     if settings.min_p:
-        best = log_probs.amax(-1, keepdim=True)
+        best = log_probs.max(-1, keepdims=True)
         is_near_best = log_probs >= best + math.log(settings.min_p)
         log_probs = _only(log_probs, is_near_best)
     return log_probs
 
 
-def choose(
-    logits: Float[Tensor, "N V"],
-    uniforms: Float[Tensor, "N"],
-    settings: Sampling,
-    history: Int[Tensor, "N L"] | None = None,
-    banned_ids: Sequence[int] = (),
-) -> tuple[Int[Tensor, "N"], Float[Tensor, "N"], Bool[Tensor, "N"]]:
-    """Return the id that each row's number from [0, 1) draws, its log-probability by the model
-    itself, and whether it can be drawn.
-
-    Nothing can be drawn where the logits are not numbers or all ids are banned.
-
-    The number draws from the distribution of `filtered_log_probs`.
-    """
-    filtered = filtered_log_probs(logits, settings, history, banned_ids)
-    newest = draw_ids(filtered, uniforms.to(filtered.device))
-    column = newest[:, None]
-    chosen = filtered.gather(1, column)[:, 0]
-    log_probs = logits.float().log_softmax(-1).gather(1, column)[:, 0]
-    return newest, log_probs, (chosen + log_probs).isfinite()
-
-
-def draw_ids(
-    log_probs: Float[Tensor, "N V"], uniforms: Float[Tensor, "N"]
-) -> Int[Tensor, "N"]:
-    """Return the first id of each row whose cumulative probability is above a number from [0, 1).
+def draw_ids(log_probs: Doubles, uniforms: Doubles) -> NDArray[np.int64]:
+    """Return the first id of each row (N, V) whose cumulative probability is above its number (N)
+    from [0, 1).
 
     An id of probability 0 is never drawn, however the sums are rounded.
     """
-    probs = log_probs.exp()
-    cumulative = probs.cumsum(-1).where(probs > 0, 0.0)
-    targets = uniforms[:, None] * cumulative.amax(-1, keepdim=True)
+    probs = np.exp(log_probs)
+    cumulative = np.where(probs > 0, probs.cumsum(-1), 0.0)
+    targets = uniforms[:, None] * cumulative.max(-1, keepdims=True)
     # of equal values argmax gives the first
-    return (cumulative > targets).int().argmax(-1)
+    return (cumulative > targets).argmax(-1)
 
 
-def _penalised(
-    scores: Float[Tensor, "N V"], history: Int[Tensor, "N L"], penalty: float
-) -> Float[Tensor, "N V"]:
+def log_softmax(scores: Doubles) -> Doubles:
+    """Return the log-probabilities of each row (N, V); NaN for a row that has no numbers."""
+    # infinities less each other are not numbers, as they should be
+    with np.errstate(invalid="ignore"):
+        below_best = scores - scores.max(-1, keepdims=True)
+        return below_best - np.log(np.exp(below_best).sum(-1, keepdims=True))
+
+
+def _penalised(scores: Doubles, history: NDArray[np.int64], penalty: float) -> Doubles:
     """Divide the logits of ids in the history by the penalty.
 
     Negative ones are multiplied, so that they too become smaller.
     """
-    seen = torch.zeros_like(scores, dtype=torch.bool).scatter(1, history.long(), True)
-    return torch.where(scores > 0, scores / penalty, scores * penalty).where(
-        seen, scores
-    )
+    is_seen = np.zeros(scores.shape, np.bool_)
+    np.put_along_axis(is_seen, history, True, -1)
+    penalised = np.where(scores > 0, scores / penalty, scores * penalty)
+    return np.where(is_seen, penalised, scores)
 
 
-def _only(
-    scores: Float[Tensor, "N V"], keep: Bool[Tensor, "N V"]
-) -> Float[Tensor, "N V"]:
-    return scores.where(keep, -math.inf).log_softmax(-1)
+def _only(scores: Doubles, keep: Flags) -> Doubles:
+    return log_softmax(np.where(keep, scores, -np.inf))
 
 
-def _is_first_best(scores: Float[Tensor, "N V"]) -> Bool[Tensor, "N V"]:
-    best = scores.argmax(-1, keepdim=True)  # of equal values argmax gives the first
-    return torch.zeros_like(scores, dtype=torch.bool).scatter(1, best, True)
+def _is_first_best(scores: Doubles) -> Flags:
+    is_best = np.zeros(scores.shape, np.bool_)
+    # of equal values argmax gives the first
+    np.put_along_axis(is_best, scores.argmax(-1)[:, None], True, -1)
+    return is_best
 
 
-def _is_in_top_k(log_probs: Float[Tensor, "N V"], k: int) -> Bool[Tensor, "N V"]:
+def _is_in_top_k(log_probs: Doubles, k: int) -> Flags:
     """Mark the k most probable tokens; of those equal to the k-th, the lower ids."""
-    smallest = log_probs.topk(k).values[:, -1:]
-    above = log_probs > smallest
-    equal = log_probs == smallest
-    # topk promises no order among equals, so results could differ between devices
-    room = k - above.sum(-1, keepdim=True)
-    return above | (equal & (equal.cumsum(-1) <= room))
+    smallest = np.partition(log_probs, -k, axis=-1)[:, -k, None]
+    return _are_first(log_probs, smallest, k)
 
 
-def _is_in_nucleus(log_probs: Float[Tensor, "N V"], p: float) -> Bool[Tensor, "N V"]:
+def _is_in_nucleus(log_probs: Doubles, p: float) -> Flags:
     """Mark the tokens before which, from the most probable on, the mass has not yet reached p."""
-    falling = log_probs.sort(dim=-1, descending=True, stable=True)
-    mass_before = pad(falling.values.exp().cumsum(-1)[:, :-1], (1, 0))
-    none = torch.zeros_like(log_probs, dtype=torch.bool)
-    return none.scatter(1, falling.indices, mass_before < p)
+    falling = -np.sort(-log_probs, axis=-1)
+    masses = np.exp(falling)
+    mass_before = np.zeros(masses.shape)
+    mass_before[:, 1:] = masses.cumsum(-1)[:, :-1]
+    counts = (mass_before < p).sum(-1, keepdims=True)
+    smallest = np.take_along_axis(falling, counts - 1, -1)
+    return _are_first(log_probs, smallest, counts)
 
 
-@dataclass(frozen=True)
-class _Rules:
-    """The settings that stay the same while texts grow."""
-
-    num_rows: int
-    eos_id: int
-    banned_ids: tuple[int, ...]
-    settings: Sampling
-    generators: tuple[torch.Generator, ...]
-
-
-@dataclass(frozen=True)
-class _State(Generic[C]):
-    """The rows that go on, by their numbers, and their ids; `cache` knows all of these but the last
-    column.
+def _are_first(
+    log_probs: Doubles, smallest: Doubles, counts: int | NDArray[np.int64]
+) -> Flags:
+    """Mark so many of each row, the largest first, down to the smallest (N, 1); of those equal to
+    it, the lower ids.
     """
-
-    cache: C
-    rows: list[int]
-    ids: Int[Tensor, "B L"]
-
-
-def _stream(
-    state: _State[C], step: Step[C], rules: _Rules, limit: int
-) -> Iterator[SampledToken]:
-    for _ in range(limit):
-        if not state.rows:
-            return
-        token, state = _advance(state, step, rules)
-        yield token
-
-
-def _advance(
-    state: _State[C], step: Step[C], rules: _Rules
-) -> tuple[SampledToken, _State[C]]:
-    logits, cache = step(state.ids[:, -1], state.cache)  # B -> B V
-    uniforms = _uniforms(state.rows, rules)
-    newest, log_probs, is_number = choose(
-        logits, uniforms, rules.settings, state.ids, rules.banned_ids
-    )
-    ended = newest == rules.eos_id
-    possible, gone = torch.stack([is_number, ended]).tolist()  # the one read of a step
-    if not all(possible):
-        raise DivergedError(
-            "decoding: no token has a finite probability (NaN or infinite logits)"
-        )
-    token = _for_all_rows(state.rows, newest, log_probs, ended, rules)
-    grown = torch.cat([state.ids, newest[:, None]], 1)  # B L -> B L+1
-    return token, _without(_State(cache, state.rows, grown), gone)
-
-
-def _uniforms(rows: list[int], rules: _Rules) -> Float[Tensor, "B"]:
-    """Draw a number from [0, 1) from each row's own generator."""
-    if rules.settings.temperature == 0:
-        return torch.zeros(len(rows), dtype=torch.float64)
-    draws = [
-        torch.rand((), generator=rules.generators[row], dtype=torch.float64)
-        for row in rows
-    ]
-    return torch.stack(draws)
-
-
-def _for_all_rows(
-    rows: list[int],
-    newest: Int[Tensor, "B"],
-    log_probs: Float[Tensor, "B"],
-    ended: Bool[Tensor, "B"],
-    rules: _Rules,
-) -> SampledToken:
-    """Fill up to all rows: those that were done before get eos."""
-    places = torch.tensor(rows, device=newest.device)
-    return SampledToken(
-        newest.new_full((rules.num_rows,), rules.eos_id).index_copy(0, places, newest),
-        log_probs.new_zeros(rules.num_rows).index_copy(0, places, log_probs),
-        ended.new_ones(rules.num_rows).index_copy(0, places, ended),
-    )
-
-
-def _without(state: _State[C], gone: list[bool]) -> _State[C]:
-    """Return the rows that are not gone."""
-    left = [i for i, is_gone in enumerate(gone) if not is_gone]
-    if len(left) == len(gone):
-        return state
-    places = torch.tensor(left, device=state.ids.device, dtype=torch.long)
-    cache = state.cache.select(places) if left else state.cache
-    return _State(cache, [state.rows[i] for i in left], state.ids[places])
+    is_above = log_probs > smallest
+    is_equal = log_probs == smallest
+    room = counts - is_above.sum(-1, keepdims=True)
+    return is_above | (is_equal & (is_equal.cumsum(-1) <= room))

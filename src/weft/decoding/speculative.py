@@ -9,21 +9,14 @@ alone.)
 Sources: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding"; Chen et
 al. 2023, "Accelerating Large Language Model Decoding with Speculative Sampling"; Saxena 2023,
 "Prompt Lookup Decoding".
-
-Shapes: L new positions of one text, V vocabulary.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-
-from weft.decoding.sampling import Sampling, choose
-from weft.errors import DivergedError
+from weft.decoding.sampling import Chooser, Steps
 
 C = TypeVar("C", bound="Cache")
 
@@ -38,9 +31,6 @@ class Cache(Protocol):
     def until(self: C, length: int) -> C:
         """Return a cache of the first `length` positions alone."""
         ...
-
-
-Steps: TypeAlias = Callable[[Int[Tensor, "1 L"], C], tuple[Float[Tensor, "1 L V"], C]]
 
 
 @runtime_checkable
@@ -60,59 +50,6 @@ class Tally:
 
     proposed: int = 0
     accepted: int = 0
-
-
-class Chooser:
-    """The next token as a function of the logits, the settings, the seed and the place in the
-    text.
-    """
-
-    def __init__(
-        self,
-        settings: Sampling,
-        generator: torch.Generator,
-        banned_ids: Sequence[int] = (),
-    ) -> None:
-        """Take a generator on the CPU, which gives one number for each place; none for
-        temperature 0.
-        """
-        self.settings = settings
-        self.banned_ids = banned_ids
-        self._generator = generator
-        self._numbers: list[float] = []
-
-    def __call__(
-        self, logits: Float[Tensor, "1 V"], seen: Sequence[int], place: int
-    ) -> tuple[int, float]:
-        """Return the token at a place, counted from 0 over what is new, and its log-probability by
-        the model itself.
-
-        Ids that were `seen` fall under the repetition penalty. Raises DivergedError where there is
-        none.
-        """
-        uniform = torch.tensor([self._number(place)], dtype=torch.float64)
-        history = (
-            torch.tensor([seen], device=logits.device)
-            if self.settings.repetition_penalty != 1
-            else None
-        )
-        ids, log_probs, possible = choose(
-            logits, uniform, self.settings, history, self.banned_ids
-        )
-        if not possible:
-            raise DivergedError(
-                "decoding: no token has a finite probability (NaN or infinite logits)"
-            )
-        return int(ids), float(log_probs)
-
-    def _number(self, place: int) -> float:
-        if self.settings.temperature == 0:
-            return 0.0
-        while len(self._numbers) <= place:
-            self._numbers.append(
-                float(torch.rand((), generator=self._generator, dtype=torch.float64))
-            )
-        return self._numbers[place]
 
 
 class PromptLookup:
@@ -169,11 +106,11 @@ def speculative_tokens(
         proposed = (
             draft.propose(text, place, min(count, limit - 1)) if limit > 1 else []
         )
-        logits, cache = steps(torch.tensor([[text[-1], *proposed]]), cache)
+        logits, cache = steps([text[-1], *proposed], cache)
         tally.proposed += len(proposed)
         right = 0
         for i, foreseen in enumerate([*proposed, None]):
-            token, log_prob = choose(logits[:, i], text[first:], place)
+            token, log_prob = choose(logits[i], text[first:], place)
             text.append(token)
             place += 1
             limit -= 1

@@ -8,7 +8,7 @@ import codecs
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -18,9 +18,9 @@ from weft.config import SamplingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from weft.data.windows import overlap, scoring_starts
 from weft.decoding.decoder import Cache
-from weft.decoding.sampling import Sampling, sample_tokens
+from weft.decoding.draws import Draws
+from weft.decoding.sampling import Chooser, Logits, Sampling, sample_tokens
 from weft.decoding.speculative import (
-    Chooser,
     Draft,
     PromptLookup,
     Tally,
@@ -146,8 +146,8 @@ class LanguageModel:
         longer from the start, and the answer says so (`prompt_cut`). Raises UsageError for
         impossible settings, DivergedError for a model whose output is not a number.
         """
-        request = self._request(settings, options)
         ids = self._start(prompt)
+        request = self._request(ids, settings, options)
         written = _Written(self.tokenizer, len(ids) == 1, request.stop)
         log_probs: list[float] = []
         for token, log_prob in self._tokens(ids, request):
@@ -174,8 +174,8 @@ class LanguageModel:
         The pieces joined are its text. Impossible settings are refused at the call, before the
         first piece.
         """
-        request = self._request(settings, options)
         ids = self._start(prompt)
+        request = self._request(ids, settings, options)
         written = _Written(self.tokenizer, len(ids) == 1, request.stop)
         tokens = self._tokens(ids, request)
         return _pieces(written, (token for token, _ in tokens))
@@ -196,9 +196,14 @@ class LanguageModel:
             return [self._score(text) for text in texts]
 
     def _request(
-        self, settings: "GenerationSettings | None", options: Mapping[str, Any]
+        self,
+        ids: Sequence[int],
+        settings: "GenerationSettings | None",
+        options: Mapping[str, Any],
     ) -> "_Request":
-        """Return all that one generation needs; what is None comes from the recipe."""
+        """Return all that one generation needs to continue ids; what is None comes from the
+        recipe.
+        """
         chosen = replace(settings or GenerationSettings(), **options)
         sampling = chosen.sampling(self.decoding)
         limit = chosen.max_new_tokens
@@ -206,12 +211,12 @@ class LanguageModel:
             limit = self.decoding.max_new_tokens
         if limit < 1:
             raise UsageError(f"max_new_tokens = {limit}: it must be at least 1")
-        generator = _generator(chosen.seed)
-        choose = Chooser(sampling, generator, _BANNED)
+        _refuse_seed(chosen.seed)
+        choose = Chooser(sampling, Draws(chosen.seed, ids), _BANNED)
         if chosen.draft not in (None, "prompt"):
             raise UsageError(f'draft = {chosen.draft!r}: it must be "prompt"')
         draft = None if chosen.draft is None else PromptLookup()
-        return _Request(sampling, limit, chosen.stop, generator, choose, draft, Tally())
+        return _Request(limit, chosen.stop, choose, draft, Tally())
 
     def _start(self, prompt: str) -> list[int]:
         return [self.start_id, *self.tokenizer.encode_long(prompt)]
@@ -242,42 +247,22 @@ class LanguageModel:
         """Yield at most `room` tokens from one cache, which knows the ids from `first` on; `place`
         of them are new.
         """
-        if request.draft is None:
-            rows = torch.tensor([ids[first:]], device=self.device)
-            yield from self._sampled(rows, room, request)
-            return
         cache = self._prefill(torch.tensor([ids[first:-1]], dtype=torch.int64))
-        tokens = speculative_tokens(
-            self._steps,
-            cache,
-            request.draft,
-            request.choose,
-            request.tally,
-            text=ids,
-            first=first,
-            place=place,
-            max_new_tokens=room,
-            eos_id=EOS_ID,
-        )
+        where: dict[str, Any] = {
+            "text": ids,
+            "first": first,
+            "place": place,
+            "max_new_tokens": room,
+            "eos_id": EOS_ID,
+        }
+        choose = request.choose
+        if request.draft is None:
+            tokens = sample_tokens(self._steps, cache, choose, **where)
+        else:
+            drafting = (request.draft, choose, request.tally)
+            tokens = speculative_tokens(self._steps, cache, *drafting, **where)
         while (drawn := self._next(tokens)) is not None:
             yield drawn
-
-    def _sampled(
-        self, rows: Int[Tensor, "1 L"], room: int, request: "_Request"
-    ) -> Iterator[tuple[int, float]]:
-        """Yield one token a step, and its log-probability."""
-        steps = sample_tokens(
-            self._step,
-            self._prefill(rows[:, :-1]),
-            prompt=rows,
-            max_new_tokens=room,
-            eos_id=EOS_ID,
-            settings=request.settings,
-            generators=[request.generator],
-            banned_ids=_BANNED,
-        )
-        while (step := self._next(steps)) is not None:
-            yield int(step.ids[0]), float(step.log_probs[0])
 
     def _next(self, steps: Iterator[T]) -> T | None:
         with evaluating(self.model):
@@ -287,19 +272,13 @@ class LanguageModel:
         with evaluating(self.model):
             return self.writer.prefill(prompt.to(self.device))
 
-    def _steps(
-        self, ids: Int[Tensor, "1 L"], cache: Any
-    ) -> tuple[Float[Tensor, "1 L V"], Any]:
+    def _steps(self, ids: Sequence[int], cache: Any) -> tuple[Logits, Any]:
         """Return the logits of what follows each of several new positions, and the longer cache."""
+        rows = torch.tensor([ids], device=self.device)
         with evaluating(self.model):
-            states, cache = self.writer.decode(ids.to(self.device), cache)
-            return self.writer.output(states), cache
-
-    def _step(
-        self, newest: Int[Tensor, " N"], cache: Any
-    ) -> tuple[Float[Tensor, "N V"], Any]:
-        states, cache = self.writer.decode(newest[:, None], cache)  # N -> N 1 D
-        return self.writer.output(states[:, -1]), cache
+            states, cache = self.writer.decode(rows, cache)
+            logits = self.writer.output(states)
+        return cast(Logits, logits[0].float().cpu().numpy()), cache
 
     def _score(self, text: str) -> TextScore:
         ids = self.tokenizer.encode_long(text)
@@ -373,10 +352,8 @@ class GenerationSettings:
 class _Request:
     """The settings of one generation, and what chooses its tokens."""
 
-    settings: Sampling
     limit: int
     stop: str | Sequence[str]
-    generator: torch.Generator
     choose: Chooser
     draft: Draft | None
     tally: Tally
@@ -459,10 +436,8 @@ def _first(chosen: T | None, default: T) -> T:
     return default if chosen is None else chosen
 
 
-def _generator(seed: int) -> torch.Generator:
-    # what torch's generators take
+def _refuse_seed(seed: int) -> None:
     if not (isinstance(seed, int) and 0 <= seed < 2**63):
         raise UsageError(
             f"seed = {seed}: it must be a whole number, at least 0 and below 2^63"
         )
-    return torch.Generator().manual_seed(seed)
