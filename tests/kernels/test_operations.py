@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.config import CausalSection, ClassifierSection, Seq2SeqSection
-from weft.kernels import operations, training
+from weft.kernels import native, operations, training
 from weft.kernels.activations import SquaredReLU
 from weft.model import attention as plain_attention
 from weft.model.attention import attention_mask
@@ -463,11 +463,15 @@ print(failed(lambda: out.sum().backward()), failed(lambda: operations.attention(
 
 
 def test_a_status_says_what_went_wrong() -> None:
-    training.refuse_failure(0)
-    with pytest.raises(MemoryError):
-        training.refuse_failure(1)
-    with pytest.raises(RuntimeError, match="native kernels failed with status 2"):
-        training.refuse_failure(2)
+    library = native.load()
+    native.refuse_failure(library, 0, "a test")
+    with pytest.raises(MemoryError, match="a test"):
+        native.refuse_failure(library, 1, "a test")
+    x = torch.zeros(1)
+    for number in (-1, 99):
+        words = f"native kernels failed: vectors.h has no code for activation number {number};"
+        with pytest.raises(RuntimeError, match=words):
+            training.call("gated", x, x, x, x, 1, 1, 1, number)
 
 
 def test_a_kernel_for_whose_threads_memory_does_not_suffice_is_an_error_and_no_abort() -> (

@@ -12,7 +12,6 @@ from weft.model.layers import (
     CausalLayer,
     DecoderLayer,
     EncoderLayer,
-    FeedForward,
     Residual,
     build_attention,
 )
@@ -31,39 +30,6 @@ def normed(x: list[float]) -> list[float]:
     mean = sum(x) / len(x)
     deviation = math.sqrt(sum((v - mean) ** 2 for v in x) / len(x) + 1e-5)
     return [(v - mean) / deviation for v in x]
-
-
-def gelu(x: float) -> float:
-    return x * (1 + math.erf(x / math.sqrt(2))) / 2
-
-
-@pytest.mark.parametrize(
-    ("activation", "f"),
-    [
-        ("relu", lambda x: max(x, 0.0)),
-        ("gelu", gelu),
-        ("relu2", lambda x: max(x, 0.0) ** 2),
-    ],
-)
-def test_feed_forward_by_hand(activation: str, f: Callable[[float], float]) -> None:
-    """Inside, x = 1 becomes (2, -1) and x = -1 becomes (-2, 1); the outer weights are (3, 5)."""
-    module = FeedForward(
-        shape(
-            d_model=1,
-            num_heads=1,
-            d_ff=2,
-            activation=activation,
-            positions="learned",
-            bias=False,
-        )
-    )
-    with torch.no_grad():
-        module.inner.weight.copy_(torch.tensor([[2.0], [-1.0]]))
-        module.outer.weight.copy_(torch.tensor([[3.0, 5.0]]))
-    expected = [[3 * f(2) + 5 * f(-1)], [3 * f(-2) + 5 * f(1)]]
-    torch.testing.assert_close(
-        module(torch.tensor([[[1.0], [-1.0]]])), torch.tensor([expected])
-    )
 
 
 @pytest.mark.parametrize("norm_first", [True, False])

@@ -84,33 +84,10 @@ def test_logits_are_those_of_qwen3(key_value_heads: int, shake: Shake) -> None:
 # --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("activation", "f"),
-    [
-        ("swiglu", lambda x: x / (1 + math.exp(-x))),
-        ("geglu", lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2),
-    ],
-)
-def test_a_gated_feed_forward_layer_by_hand(
-    activation: str, f: Callable[[float], float]
-) -> None:
-    """x = 2: inner (6, -2), gate (2, 8), outer weights (3, 5)."""
-    module = build_feed_forward(
-        shape(
-            d_model=1, num_heads=1, d_ff=2, activation=activation, positions="learned"
-        )
-    )
-    assert isinstance(module, GatedFeedForward)
-    with torch.no_grad():
-        module.inner.weight.copy_(torch.tensor([[3.0], [-1.0]]))
-        module.gate.weight.copy_(torch.tensor([[1.0], [4.0]]))
-        module.outer.weight.copy_(torch.tensor([[3.0, 5.0]]))
-        for part in (module.inner, module.gate, module.outer):
-            part.bias.zero_()
-    expected = 3 * 6 * f(2) + 5 * -2 * f(8)
-    torch.testing.assert_close(
-        module(torch.tensor([[[2.0]]])), torch.tensor([[[expected]]])
-    )
+def test_the_part_with_a_gate_is_chosen_by_the_activation() -> None:
+    for activation in ("swiglu", "geglu"):
+        part = build_feed_forward(shape(activation=activation))
+        assert isinstance(part, GatedFeedForward)
     assert isinstance(build_feed_forward(shape(activation="relu2")), FeedForward)
 
 

@@ -557,12 +557,7 @@ class Session:
         return rows
 
     def _refuse_failure(self, status: int) -> None:
-        if status == 1:
-            raise MemoryError
-        if status:
-            raise RuntimeError(
-                f"the decoding engine failed with status {status}; please report this"
-            )
+        native.refuse_failure(self._library, status, "the decoding engine")
 
 
 def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -127,6 +127,19 @@ def library(source: Path) -> ctypes.CDLL:
     return _library(source, lambda: "")
 
 
+def refuse_failure(library: ctypes.CDLL, status: int, name: str) -> None:
+    """Raise the error that a call's status stands for; see `guarded` in vectors.h.
+
+    Its words are those of the C++ exception. `name` is what the user knows the library by.
+    """
+    if status == 1:
+        raise MemoryError(name)
+    if status:
+        library.last_failure.restype = ctypes.c_char_p
+        words = library.last_failure().decode()
+        raise RuntimeError(f"{name} failed: {words}; please report this")
+
+
 def _library(source: Path, find_runtime: Callable[[], str]) -> ctypes.CDLL:
     """Load a source's library, compiled where this machine has not done so yet.
 

@@ -134,17 +134,7 @@ def call(name: str, typed: Tensor, *arguments: Any) -> None:
     for i, argument in enumerate(arguments):
         if isinstance(argument, Tensor):
             values[i] = argument.data_ptr()
-    refuse_failure(kernel(*values))
-
-
-def refuse_failure(status: int) -> None:
-    """Raise the error that a kernel's status stands for; see `guarded` in vectors.h."""
-    if status == 1:
-        raise MemoryError("native kernels")
-    if status:
-        raise RuntimeError(
-            f"native kernels failed with status {status}; please report this"
-        )
+    native.refuse_failure(_kernels().library, kernel(*values), "native kernels")
 
 
 def dropout_factors(rows: int, cols: int, p: float, seed: int) -> Float[Tensor, "R C"]:

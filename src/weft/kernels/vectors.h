@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace {
@@ -29,7 +30,14 @@ inline void store(bfloat16* to, float x) {  // to nearest, ties to even; what is
     to->bits = uint16_t((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
 }
 
-// What a call gives back, as no exception may leave this library: 0, 1 where memory did not suffice, 2 for any other.
+// The words of the last exception of this thread; cut if they are too long.
+inline char (&failure_words())[200] {
+    static thread_local char words[200] = "";
+    return words;
+}
+
+// What a call gives back, as no exception may leave this library: 0, 1 where memory did not suffice, 2 for any other, whose
+// words are then kept.
 template <typename Call>
 int guarded(Call call) noexcept {
     try {
@@ -39,7 +47,11 @@ int guarded(Call call) noexcept {
         return 1;
     } catch (const std::length_error&) {  // more than a vector can ever hold
         return 1;
+    } catch (const std::exception& error) {
+        std::strncpy(failure_words(), error.what(), sizeof(failure_words()) - 1);
+        return 2;
     } catch (...) {
+        std::strcpy(failure_words(), "an exception without words");
         return 2;
     }
 }
@@ -162,7 +174,8 @@ inline auto with_activation(int64_t number, Work work) {
     }
 }
 inline void refuse_unknown(int64_t activation) {
-    if (activation < 0 || activation > 3) throw std::invalid_argument("an activation without code");
+    if (activation >= 0 && activation <= 3) return;
+    throw std::invalid_argument("vectors.h has no code for activation number " + std::to_string(activation));
 }
 inline vector activated(vector x, int64_t activation) {
     return with_activation(activation, [&](auto f) { return f.value(x); });
@@ -172,3 +185,5 @@ inline Activated activated_with_grad(vector x, int64_t activation) {
 }
 
 }  // namespace
+
+extern "C" const char* last_failure() { return failure_words(); }
