@@ -158,9 +158,9 @@ def test_an_int8_folder_holds(
         shortlist=pairs,
     )
     task: Any = load_task(tmp_path / "int8", PLAIN)
-    for is_short in ("off", "on"):
+    for shortlist in ("off", "on"):
         listed = replace(
-            task, config=task.config.model_copy(update={"shortlist": is_short})
+            task, config=task.config.model_copy(update={"shortlist": shortlist})
         )
         assert failing(selfcheck(listed)) == []
 

@@ -245,8 +245,8 @@ def test_a_shortlist_is_on_where_it_pays_and_the_report_says_so(
     assert task.evaluate(text) == task.evaluate(text, shortlist=report["is_used"])
     assert 1 < report["size"] < report["vocab_size"] == task.config.tgt_vocab_size
     translated = (
-        task.predictor().translate(text.src, shortlist=is_short)
-        for is_short in (False, True)
+        task.predictor().translate(text.src, shortlist=uses_shortlist)
+        for uses_shortlist in (False, True)
     )
     assert report["same_translations"] == np.mean(
         [a.text == b.text for a, b in zip(*translated, strict=True)]
@@ -292,10 +292,12 @@ def test_a_shortlist_holds_in_an_ensemble_as_well(listed: Path, pairs: str) -> N
         Translation.load(listed, PLAIN).read([pairs]).src,
         model.ensemble(again),
     )
-    for is_short in (True, False):
-        alone = [found.text for found in model.translate(texts, shortlist=is_short)]
+    for uses_shortlist in (True, False):
+        alone = [
+            found.text for found in model.translate(texts, shortlist=uses_shortlist)
+        ]
         assert [
-            found.text for found in together.translate(texts, shortlist=is_short)
+            found.text for found in together.translate(texts, shortlist=uses_shortlist)
         ] == alone
 
 

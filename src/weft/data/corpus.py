@@ -27,7 +27,7 @@ from weft.data.formats.row import (
     EMPTY_LINE,
     EMPTY_SIDE,
     TOO_LONG,
-    Row,
+    PairRow,
     on_one_line,
 )
 from weft.data.formats.tsv import open_tsv
@@ -325,7 +325,7 @@ def _read_plain(path: Path, dropped: Counter[str]) -> Iterator[str]:
 
 
 def _keep(
-    rows: Iterator[Row],
+    rows: Iterator[PairRow],
     dropped: Counter[str],
     notes: list[str],
     files: list[str],

@@ -15,7 +15,7 @@ from weft.predict.prediction import Prediction
 from weft.predict.text import evaluating
 from weft.tasks.translation import Translation
 
-Row = list[int]
+Ids = list[int]
 
 _BATCH = 32
 
@@ -58,7 +58,7 @@ class Probe:
         """Return the same with each side taken for the other."""
         return Probe(self.task, exchanged(self.text))
 
-    def _encode(self) -> tuple[list[Row], list[Row]]:
+    def _encode(self) -> tuple[list[Ids], list[Ids]]:
         """Encode both sides, cut to what the model reads, each row with its end symbol."""
         src_tokenizer, tgt_tokenizer = self.task.tokenizers
         src_limit = self.task.config.max_src_len - 1
@@ -67,7 +67,7 @@ class Probe:
         tgt = _rows(tgt_tokenizer, self.text.tgt, tgt_limit)
         return src, tgt
 
-    def _loss(self, src: Sequence[Row], tgt: Sequence[Row]) -> tuple[float, float]:
+    def _loss(self, src: Sequence[Ids], tgt: Sequence[Ids]) -> tuple[float, float]:
         """Return the loss in nats a target token, and the mean probability of the end symbols."""
         total = 0.0
         count = 0
@@ -91,7 +91,7 @@ class Probe:
         return loss, end
 
     def _log_probs(
-        self, src: Sequence[Row], tgt: Sequence[Row], tgt_out: Int[Tensor, "B T"]
+        self, src: Sequence[Ids], tgt: Sequence[Ids], tgt_out: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T"]:
         """Return the log-probability of each target token."""
         tgt_in = self._padded([[BOS_ID, *row[:-1]] for row in tgt])
@@ -100,7 +100,7 @@ class Probe:
         chosen = log_probs.gather(-1, tgt_out[..., None])
         return chosen.squeeze(-1)
 
-    def _padded(self, rows: Sequence[Row]) -> Int[Tensor, "B L"]:
+    def _padded(self, rows: Sequence[Ids]) -> Int[Tensor, "B L"]:
         return padded(rows).to(self.task.machine.device)
 
 
@@ -109,6 +109,6 @@ def exchanged(text: ParallelText) -> ParallelText:
     return replace(text, src=text.tgt, tgt=text.src)
 
 
-def _rows(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[Row]:
+def _rows(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[Ids]:
     encoded = tokenizer.encode_batch(list(texts))
     return [[*ids[:limit], EOS_ID] for ids in encoded]

@@ -40,7 +40,7 @@ from weft.errors import OutOfMemoryError
 from weft.predict.alignment import CrossAttention
 from weft.predict.batching import in_batches, in_halves, padded
 from weft.predict.prediction import OutputLimit
-from weft.predict.segments import Row
+from weft.predict.segments import SourceRow
 from weft.predict.settings import BANNED, DecodingSettings
 from weft.predict.text import evaluating
 
@@ -114,14 +114,13 @@ class Resolved:
     """The settings of a call, completed for one model.
 
     `requested` are those of the caller, `beams` those of the search, with the recipe's values where
-    the caller has none. Every translation begins with the ids of `prefix`; `is_short` says whether
-    the shortlist is used.
+    the caller has none. Every translation begins with the ids of `prefix`.
     """
 
     requested: DecodingSettings
     beams: BeamSettings
     prefix: tuple[int, ...] = ()
-    is_short: bool = False
+    uses_shortlist: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,19 +150,21 @@ class RowSearch:
             engines.append(member.engine)
         return _as_one(engines)
 
-    def find(self, rows: list[Row], settings: Resolved) -> dict[Row, list[Hypothesis]]:
+    def find(
+        self, rows: list[SourceRow], settings: Resolved
+    ) -> dict[SourceRow, list[Hypothesis]]:
         """Return the hypotheses of every row, best first; samples in the order of their numbers."""
         requested = settings.requested
         if self.engine is not None and requested.exhaustive is None:
             return self._find_with(self.engine, rows, settings, requested.batch_tokens)
-        hypotheses: dict[Row, list[Hypothesis]] = {}
+        hypotheses: dict[SourceRow, list[Hypothesis]] = {}
         with self._evaluating():
             for batch in _batches(rows, settings):
                 ranked = _in_halves(batch, self._search, settings)
                 hypotheses |= zip(batch, ranked, strict=True)
         return hypotheses
 
-    def tokens(self, row: Row, settings: Resolved) -> Iterator[int]:
+    def tokens(self, row: SourceRow, settings: Resolved) -> Iterator[int]:
         """Yield the tokens of a row's only hypothesis, each as soon as it is found."""
         engine = self.engine or self._own_steps()
         try:
@@ -175,15 +176,15 @@ class RowSearch:
             raise _too_large(len(row.ids), settings) from None
 
     def attend(
-        self, ranked: Mapping[Row, list[Hypothesis]], settings: Resolved
-    ) -> dict[Row, list[Float[Tensor, "T S"]]]:
+        self, ranked: Mapping[SourceRow, list[Hypothesis]], settings: Resolved
+    ) -> dict[SourceRow, list[Float[Tensor, "T S"]]]:
         """Return the cross-attention of each hypothesis, averaged over the models.
 
         Each model reads a whole hypothesis at once.
         """
-        attention: dict[Row, list[Tensor]] = {}
+        attention: dict[SourceRow, list[Tensor]] = {}
 
-        def attend(batch: list[Row], settings: Resolved) -> list[list[Tensor]]:
+        def attend(batch: list[SourceRow], settings: Resolved) -> list[list[Tensor]]:
             return self._attend({row: ranked[row] for row in batch})
 
         with self._evaluating():
@@ -193,7 +194,7 @@ class RowSearch:
         return attention
 
     def _attend(
-        self, ranked: Mapping[Row, list[Hypothesis]]
+        self, ranked: Mapping[SourceRow, list[Hypothesis]]
     ) -> list[list[Float[Tensor, "T S"]]]:
         """Return the cross-attention of each hypothesis of these rows, in one batch."""
         rows: list[tuple[int, ...]] = []
@@ -233,8 +234,8 @@ class RowSearch:
             return next(steps, None)
 
     def _find_with(
-        self, engine: Engine, rows: list[Row], settings: Resolved, budget: int
-    ) -> dict[Row, list[Hypothesis]]:
+        self, engine: Engine, rows: list[SourceRow], settings: Resolved, budget: int
+    ) -> dict[SourceRow, list[Hypothesis]]:
         """Search with `budget` padded tokens at a time.
 
         Where memory does not suffice, begin again with half as many.
@@ -250,7 +251,9 @@ class RowSearch:
                 raise _too_large(longest, settings) from None
         return self._find_with(engine, rows, settings, budget // 2)
 
-    def _search(self, rows: list[Row], settings: Resolved) -> list[list[Hypothesis]]:
+    def _search(
+        self, rows: list[SourceRow], settings: Resolved
+    ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each row, by the models' own steps."""
         beams = settings.beams
         longest = settings.requested.exhaustive
@@ -266,7 +269,7 @@ class RowSearch:
         return _as_one([member.steps for member in self.members])
 
     def _search_exhaustively(
-        self, row: Row, max_len: int, beams: BeamSettings
+        self, row: SourceRow, max_len: int, beams: BeamSettings
     ) -> list[Hypothesis]:
         (member,) = self.members
         most = self._most_tokens_of(row)
@@ -282,7 +285,9 @@ class RowSearch:
             device=member.device,
         )
 
-    def _sentences(self, rows: Sequence[Row], settings: Resolved) -> list[Sentence]:
+    def _sentences(
+        self, rows: Sequence[SourceRow], settings: Resolved
+    ) -> list[Sentence]:
         """Return the rows in the form that the search takes, each with its output limit."""
         return [
             Sentence(
@@ -290,12 +295,12 @@ class RowSearch:
                 row.ids,
                 self._most_tokens_of(row),
                 row.prefix,
-                self._allowed(row) if settings.is_short else (),
+                self._allowed(row) if settings.uses_shortlist else (),
             )
             for i, row in enumerate(rows)
         ]
 
-    def _allowed(self, row: Row) -> NDArray[np.int32]:
+    def _allowed(self, row: SourceRow) -> NDArray[np.int32]:
         """Return the target ids that the shortlist has for a row, and those of its prefix."""
         assert self.shortlist is not None
         ids = self.shortlist.of(row.ids)
@@ -303,7 +308,7 @@ class RowSearch:
             return ids
         return np.union1d(ids, np.array(row.prefix, np.int32))
 
-    def _most_tokens_of(self, row: Row) -> int:
+    def _most_tokens_of(self, row: SourceRow) -> int:
         """Return how many new tokens a row may have, eos and prefix counted.
 
         The recipe allows the tokens of a prefix in addition, the model does not.
@@ -311,7 +316,7 @@ class RowSearch:
         most = most_tokens(self.decoding, len(row.ids), self.max_len)
         return min(most + len(row.prefix), self.max_len - 1)
 
-    def name_limit(self, row: Row, settings: Resolved) -> OutputLimit:
+    def name_limit(self, row: SourceRow, settings: Resolved) -> OutputLimit:
         """Return the setting that allows a row no more new tokens.
 
         Where two allow the same number, the one that is harder to change: it still holds after the
@@ -349,7 +354,9 @@ def _decoder_input(hypothesis: Hypothesis) -> list[int]:
 
 
 def _in_halves(
-    rows: list[Row], work: Callable[[list[Row], Resolved], list[R]], settings: Resolved
+    rows: list[SourceRow],
+    work: Callable[[list[SourceRow], Resolved], list[R]],
+    settings: Resolved,
 ) -> list[R]:
     """Return what the work gives for each row, in parts where memory does not suffice for all."""
     parts = in_halves(
@@ -372,7 +379,9 @@ def _too_large(src_len: int, settings: Resolved) -> OutOfMemoryError:
     )
 
 
-def _batches(rows: Iterable[Row], settings: Resolved) -> Iterator[list[Row]]:
+def _batches(
+    rows: Iterable[SourceRow], settings: Resolved
+) -> Iterator[list[SourceRow]]:
     """Yield the rows in batches; each hypothesis of a row counts in their size."""
     max_tokens = settings.requested.batch_tokens // settings.beams.beam_size
     return in_batches(rows, lambda row: len(row.ids), max_tokens)

@@ -17,7 +17,7 @@ _SPACELESS = {"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my"}
 
 
 @dataclass(frozen=True)
-class Row:
+class SourceRow:
     """Source ids, eos at their end, and what their translation begins with."""
 
     ids: tuple[int, ...]
@@ -51,7 +51,7 @@ class Plan:
     `before` is the white space of the text before each row: the indent before the first.
     """
 
-    rows: list[Row]
+    rows: list[SourceRow]
     cut: bool
     before: tuple[str, ...] = ()
 
@@ -109,7 +109,7 @@ def plan_rows(
             plan = _plan_sentences(text, tokenizer, most_ids, usual_ids, prefix)
             plans[text] = plan
         elif line and ids:
-            rows = [Row((*ids, EOS_ID), prefix)]
+            rows = [SourceRow((*ids, EOS_ID), prefix)]
             plans[text] = Plan(rows, cut=False, before=(_indent(text),))
         else:
             plans[text] = Plan([], cut=False)
@@ -139,7 +139,7 @@ def _plan_sentences(
     sentences = split_sentences(LINE_BREAKS.sub("\n", text))
     lines = [LINE_BREAKS.sub(" ", sentence) for sentence in sentences]
     encoded = tokenizer.encode_batch(lines)
-    rows: list[Row] = []
+    rows: list[SourceRow] = []
     gaps: list[str] = []
     is_cut = False
     for pack in _packs([len(ids) for ids in encoded], usual_ids):
@@ -148,7 +148,7 @@ def _plan_sentences(
         if not ids:
             continue
         is_cut = is_cut or len(ids) > most_ids
-        rows.append(Row((*ids[:most_ids], EOS_ID)))
+        rows.append(SourceRow((*ids[:most_ids], EOS_ID)))
         gaps.append(_white_before(sentences, pack[0]))
     if rows:
         rows[0] = replace(rows[0], prefix=prefix)

@@ -24,7 +24,7 @@ from weft.predict.alignment import Link, coverage, links
 from weft.predict.doubts import Doubts
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
 from weft.predict.rows import Member, Resolved, RowSearch, written
-from weft.predict.segments import Plan, Row, RowLengths, plan_rows
+from weft.predict.segments import Plan, RowLengths, SourceRow, plan_rows
 from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
 
@@ -33,7 +33,7 @@ LONG_SOURCE = 10
 # times the least ratio of lengths in training: a translation below it may have left something out
 FAR_BELOW = 0.7
 
-Attention = dict[Row, list[Float[Tensor, "T S"]]]
+Attention = dict[SourceRow, list[Float[Tensor, "T S"]]]
 """The cross-attention of each hypothesis of each row."""
 
 
@@ -52,15 +52,15 @@ class Translator:
         workers: int = 1,
         utilities: Mapping[str, Utility] | None = None,
         shortlist: Shortlist | None = None,
-        is_short: bool = False,
+        uses_shortlist: bool = False,
         least_ratio: float = 0.0,
         doubts: Doubts | None = None,
     ) -> None:
         """Set the model, its tokenizers and how it is used.
 
         `languages` are source and target, BCP-47 codes. The model's engine searches for so many
-        `workers` at once. `utilities` are what minimum Bayes risk can compare translations by. A
-        `shortlist` is used where `is_short`, unless a call says otherwise. Nearly all pairs of
+        `workers` at once. `utilities` are what minimum Bayes risk can compare translations by. With
+        `uses_shortlist`, `shortlist` is used unless a call says otherwise. Nearly all pairs of
         training have at least `least_ratio` target ids for each source id.
         """
         self.src_tokenizer = src_tokenizer
@@ -70,7 +70,7 @@ class Translator:
         self.max_len = member.model.max_len
         self.lengths = lengths.within(RowLengths(self.max_len, self.max_len))
         self.utilities = utilities or {}
-        self.is_short = is_short
+        self.uses_shortlist = uses_shortlist
         self.least_ratio = least_ratio
         self.doubts = doubts or Doubts()
         self._rows = RowSearch((member,), decoding, self.max_len, workers, shortlist)
@@ -187,7 +187,7 @@ class Translator:
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
         """Return the hypothesis that `translate` finds for a row of source ids, eos at its end."""
         settings = self._resolve(DecodingSettings(beam_size, batch_tokens=len(row)))
-        (ranked,) = self._find([Row(tuple(row))], settings).values()
+        (ranked,) = self._find([SourceRow(tuple(row))], settings).values()
         return ranked[0]
 
     def _resolve(self, requested: DecodingSettings) -> Resolved:
@@ -215,12 +215,16 @@ class Translator:
             raise UsageError(
                 f"utility = {_utility(requested)}: it must be one of {', '.join(self.utilities)}"
             )
-        is_short = self.is_short if requested.shortlist is None else requested.shortlist
-        if is_short and self._rows.shortlist is None:
+        uses_shortlist = (
+            self.uses_shortlist if requested.shortlist is None else requested.shortlist
+        )
+        if uses_shortlist and self._rows.shortlist is None:
             raise UsageError(
                 "this model has no shortlist; weft quantize --shortlist learns one"
             )
-        return Resolved(requested, requested.beams(self.decoding), forced, is_short)
+        return Resolved(
+            requested, requested.beams(self.decoding), forced, uses_shortlist
+        )
 
     def _translate(self, texts: Sequence[str], settings: Resolved) -> list[Prediction]:
         """Plan, search every different row once, and put the texts together again."""
@@ -247,7 +251,9 @@ class Translator:
             return prediction
         return replace(prediction, unknown_words=unknown, unsure=unsure)
 
-    def _find(self, rows: list[Row], settings: Resolved) -> dict[Row, list[Hypothesis]]:
+    def _find(
+        self, rows: list[SourceRow], settings: Resolved
+    ) -> dict[SourceRow, list[Hypothesis]]:
         """Return the hypotheses of every row, ranked."""
         requested = settings.requested
         hypotheses = self._rows.find(rows, settings)
@@ -274,7 +280,7 @@ class Translator:
                 before = ""
                 is_begun = True
 
-    def _pieces_of_segment(self, row: Row, settings: Resolved) -> Iterator[str]:
+    def _pieces_of_segment(self, row: SourceRow, settings: Resolved) -> Iterator[str]:
         """Yield what each token adds to the text; bytes wait until their character is whole."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text = ""
@@ -307,7 +313,7 @@ class Translator:
     def _assemble(
         self,
         plan: Plan,
-        hypotheses: dict[Row, list[Hypothesis]],
+        hypotheses: dict[SourceRow, list[Hypothesis]],
         attention: Attention | None,
         settings: Resolved,
     ) -> Prediction:
@@ -336,12 +342,12 @@ class Translator:
             source_cut=plan.cut,
             output_limit=self._output_limit(plan.rows, best, settings),
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
-            short=any(map(self._is_short, plan.rows, best)),
+            short=any(map(self._is_too_short, plan.rows, best)),
             alignments=alignments,
         )
 
     def _output_limit(
-        self, rows: list[Row], hypotheses: list[Hypothesis], settings: Resolved
+        self, rows: list[SourceRow], hypotheses: list[Hypothesis], settings: Resolved
     ) -> OutputLimit | None:
         """Return the limit at which the first of the hypotheses was cut; None where all ended."""
         for row, hypothesis in zip(rows, hypotheses, strict=True):
@@ -351,7 +357,7 @@ class Translator:
 
     def _links(
         self,
-        rows: list[Row],
+        rows: list[SourceRow],
         tokens: list[list[str]],
         attention: Attention,
     ) -> list[Link]:
@@ -364,7 +370,7 @@ class Translator:
             num_src += len(row.ids)
         return joined
 
-    def _is_short(self, row: Row, hypothesis: Hypothesis) -> bool:
+    def _is_too_short(self, row: SourceRow, hypothesis: Hypothesis) -> bool:
         """Return whether a translation has far fewer ids for its source than pairs in training."""
         num_src = len(row.ids) - 1
         least = FAR_BELOW * self.least_ratio * num_src
@@ -392,7 +398,7 @@ def _requested(
     return replace(settings or DecodingSettings(), **options)
 
 
-def _different_rows(plans: Iterable[Plan]) -> list[Row]:
+def _different_rows(plans: Iterable[Plan]) -> list[SourceRow]:
     """Return the rows of all plans, each once, in their order."""
     return list(dict.fromkeys(row for plan in plans for row in plan.rows))
 

@@ -310,9 +310,9 @@ def _times_as_fast(predictor: Translator, texts: Sequence[str]) -> float:
     """
     seconds: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(3):
-        for is_short, taken in seconds.items():
+        for uses_shortlist, taken in seconds.items():
             began = time.perf_counter()
-            predictor.translate(texts, shortlist=is_short)
+            predictor.translate(texts, shortlist=uses_shortlist)
             taken.append(time.perf_counter() - began)
     return min(seconds[False]) / min(seconds[True])
 

@@ -350,7 +350,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             workers=self.machine.threads if self.machine.device == "cpu" else 1,
             utilities=pair_scores(config.tgt_lang),
             shortlist=self.shortlist,
-            is_short=config.shortlist == "on",
+            uses_shortlist=config.shortlist == "on",
             least_ratio=config.least_ratio,
             doubts=Doubts(self.known, config.low_confidence),
         )

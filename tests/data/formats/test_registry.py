@@ -15,7 +15,7 @@ from weft.data.formats.filetype import type_of, type_of_content
 from weft.data.formats.lines import filled_lines
 from weft.data.formats.pairs import OpenPairs, Sides, choose_direction, doubt_name
 from weft.data.formats.registry import FILE_TYPES, FileType
-from weft.data.formats.row import Row
+from weft.data.formats.row import PairRow
 from weft.data.formats.table import parse_object
 from weft.data.formats.xml_walk import XmlWalk
 from weft.data.kind import guess_task
@@ -36,7 +36,7 @@ class BookWalk(XmlWalk):
         super().__init__(path)
         self.parser.CharacterDataHandler = self.text
         self.sides: list[str] = []
-        self.rows: list[Row] = []
+        self.rows: list[PairRow] = []
 
     def open_tag(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "phrase":
@@ -54,7 +54,7 @@ class BookWalk(XmlWalk):
             self.sides[-1] += data
 
 
-def read_book(path: Path) -> Iterator[Row]:
+def read_book(path: Path) -> Iterator[PairRow]:
     walk = BookWalk(path)
     for _ in walk.steps():
         yield from walk.rows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from weft.data.formats.lines import read_lines_within
 from weft.data.formats.pairs import OpenPairs, Sides, choose_direction, doubt_name
-from weft.data.formats.row import TOO_LONG, Row
+from weft.data.formats.row import TOO_LONG, PairRow
 from weft.errors import DataError
 
 
@@ -28,7 +28,7 @@ def open_aligned(
 
 def read_aligned(
     src_path: Path, tgt_path: Path, dropped: Counter[str]
-) -> Iterator[Row]:
+) -> Iterator[PairRow]:
     """Yield the number of each line, and the line of both files. Raises DataError with both counts
     where one file is longer.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weft.data import languages
-from weft.data.formats.row import Row
+from weft.data.formats.row import PairRow
 
 Sides = tuple[str | None, str | None]
 """The languages of source and target; None for one that is not said."""
@@ -25,7 +25,7 @@ class OpenPairs:
     number is that of its unit, not of a line.
     """
 
-    rows: Iterator[Row]
+    rows: Iterator[PairRow]
     languages: tuple[str, str]
     doubts: list[str]
     dropped: Counter[str]

@@ -2,7 +2,7 @@
 
 import re
 
-Row = tuple[int, str, str]
+PairRow = tuple[int, str, str]
 """Line (or TMX unit) from 1, source, target."""
 
 EMPTY_SIDE = "empty side"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from weft.data import languages
 from weft.data.formats import codes, lines
 from weft.data.formats.pairs import OpenPairs, Sides, other_way
-from weft.data.formats.row import LANGUAGE_MISSING, TOO_LONG, Row
+from weft.data.formats.row import LANGUAGE_MISSING, TOO_LONG, PairRow
 from weft.data.formats.xml_walk import XmlWalk
 from weft.errors import DataError
 
@@ -132,7 +132,7 @@ def read_tmx(
     dropped: Counter[str],
     coded: set[int],
     by_unit: bool = False,
-) -> Iterator[Row]:
+) -> Iterator[PairRow]:
     """Yield the line where each translation unit begins, or its number, and its text in both
     languages.
 

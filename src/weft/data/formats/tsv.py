@@ -32,7 +32,7 @@ from weft.data.formats.pairs import (
     doubt_name,
     other_way,
 )
-from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, Row
+from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, PairRow
 from weft.errors import DataError
 
 _SAMPLE = 100  # rows below the first that show whether it is a pair
@@ -188,7 +188,7 @@ def read_tsv(
     header: Header | None,
     dropped: Counter[str],
     notes: list[str],
-) -> Iterator[Row]:
+) -> Iterator[PairRow]:
     """Yield the line where each row begins and its two columns; further columns must be as many in
     every row.
 
