@@ -4,7 +4,7 @@ A recipe holds everything that decides the result of a run, except the text.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -22,6 +22,9 @@ Amount = Annotated[int, Field(ge=0, lt=2**63)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Share = Annotated[float, Field(ge=0.0, le=0.5)]
 Layers = Annotated[int, Field(ge=1, le=1024)]
+
+# the keys that say how long a translator's sentences may be
+LimitingKey: TypeAlias = Literal["data.max_len", "model.max_len"]
 
 SIDES = ("src", "tgt")
 

@@ -21,6 +21,7 @@ import weft
 from weft.cli.answers import translation_cells
 from weft.cli.guesses import Guesses
 from weft.cli.use import _doubts
+from weft.config import LimitingKey
 from weft.inspection.translation import inspect_translation
 from weft.kernels.machine import choose_machine
 from weft.predict.prediction import OutputLimit, Prediction
@@ -277,6 +278,7 @@ def note_of(prediction: Prediction) -> str:
     doubts = {
         "truncated": prediction.truncated,
         "repetition": prediction.repetition,
+        "empty": prediction.empty,
         "short": prediction.short,
         "unsure": prediction.unsure,
     }
@@ -597,7 +599,7 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
                 "tokens",
                 "token_log_probs",
             ),
-            *("repetition", "short", "source_cut", "output_limit"),
+            *("empty", "repetition", "short", "source_cut", "output_limit"),
             *("unsure", "unknown_words"),
         },
     ] * 3
@@ -612,6 +614,7 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
         "n_best": [],
         "tokens": [],
         "token_log_probs": [],
+        "empty": False,
         "repetition": False,
         "short": False,
         "source_cut": False,
@@ -693,10 +696,28 @@ def test_what_is_cut_is_said_on_standard_error(
     assert (found["truncated"], found["source_cut"]) == (True, True)
 
 
+def test_fewer_different_samples_than_asked_for_are_told(
+    command: Command, tiny_folder: Path
+) -> None:
+    asked = ("--mbr", 4, "--temperature", 0.001, "--n-best", 3)
+    ended = command("translate", tiny_folder, *asked, SENTENCES[0])
+    assert (ended.code, len(ended.lines)) == (0, 1)
+    assert ended.messages[0] == (
+        "weft: line 1: fewer: only 1 different of the 3 translations asked for; "
+        "more samples (--mbr) or a higher --temperature may give more"
+    )
+    ended = command("translate", tiny_folder, "--n-best", 3, SENTENCES[0])
+    assert (len(ended.lines), "fewer" in ended.err) == (3, False)
+
+
 def test_an_empty_translation_is_called_empty() -> None:
-    (said,) = _doubts(Prediction("", -1.0, 0, [], []), "cat sees dog.")
-    assert said.startswith("empty: the model answers nothing")
-    assert _doubts(Prediction("", -1.0, 0, [], []), " ") == []
+    key: LimitingKey = "data.max_len"
+    (said,) = _doubts(Prediction("", -1.0, 0, [], []), "cat sees dog.", key)
+    assert said.startswith("empty: the model answers nothing;")
+    assert _doubts(Prediction("", -1.0, 0, [], []), " ", key) == []
+    partly = Prediction("Hund.", -1.0, 2, [], [], empty=True)
+    (said,) = _doubts(partly, "cat sees dog. cat.", key)
+    assert said.startswith("empty: the model answers nothing to one of its sentences")
 
 
 @pytest.mark.parametrize(
@@ -714,10 +735,13 @@ def test_a_translation_that_comes_to_no_end_is_said_to_be_cut_at_its_own_limit(
     end = (
         f"truncated: the translation came to no end and was cut at its limit; {remedy}"
     )
-    assert _doubts(endless, "cat sees dog.") == [end]
+    assert _doubts(endless, "cat sees dog.", "data.max_len") == [end]
     # where both were cut, both are said; a table's note has the word once
-    source, output = _doubts(replace(endless, source_cut=True), "cat sees dog.")
-    assert source.startswith("truncated: a sentence is longer than the model reads")
+    both = replace(endless, source_cut=True)
+    for key in ("data.max_len", "model.max_len"):
+        source, output = _doubts(both, "cat sees dog.", key)
+        assert source.startswith("truncated: a sentence is longer than the model reads")
+        assert source.endswith(f" with a larger {key}")
     assert output == end
     assert translation_cells(endless, [source, output]) == ["a b", "truncated"]
 
@@ -1113,7 +1137,9 @@ def test_two_sentences_on_a_line_are_both_translated(
 def test_repeated_ngrams_are_to_be_forbidden_only_of_sentences(
     text: str, forbids: bool
 ) -> None:
-    said = _doubts(Prediction("a a a", -1.0, 1, [], [], repetition=True), text)
+    said = _doubts(
+        Prediction("a a a", -1.0, 1, [], [], repetition=True), text, "data.max_len"
+    )
     assert len(said) == 1
     assert ("--no-repeat-ngrams" in said[0]) == forbids
 

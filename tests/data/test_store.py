@@ -10,7 +10,7 @@ import pytest
 
 from weft.config import SideSection
 from weft.data import store as store_module
-from weft.data.store import EMPTY, TOO_LONG, ParallelStore, prepare_store
+from weft.data.store import EMPTY, ParallelStore, prepare_store
 from weft.data.tokenizer import Tokenizer, train_tokenizer
 from weft.errors import DataError, FolderError
 from weft.folder.durable import TEMPORARY
@@ -58,9 +58,18 @@ def test_pairs_come_back_as_they_were_encoded(
 def test_pairs_are_dropped_together_and_counted(
     tmp_path: Path, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> None:
-    assert _prepare(tmp_path, tokenizers).dropped == {TOO_LONG: 2, EMPTY: 2}
-    assert _prepare(tmp_path, tokenizers, max_len=50).dropped == {TOO_LONG: 1, EMPTY: 2}
-    assert _prepare(tmp_path, tokenizers, max_len=49).dropped == {TOO_LONG: 2, EMPTY: 2}
+    assert _prepare(tmp_path, tokenizers).dropped == {
+        "longer than data.max_len": 2,
+        EMPTY: 2,
+    }
+    assert _prepare(tmp_path, tokenizers, max_len=50).dropped == {
+        "longer than data.max_len": 1,
+        EMPTY: 2,
+    }
+    assert _prepare(tmp_path, tokenizers, max_len=49).dropped == {
+        "longer than data.max_len": 2,
+        EMPTY: 2,
+    }
 
 
 def test_chunks_leave_no_seams(

@@ -241,7 +241,7 @@ def test_a_prediction_becomes_plain_json():
     line = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert set(line) == {
         "text", "score", "truncated", "segments", "n_best", "tokens", "token_log_probs", "repetition",
-        "short", "source_cut", "output_limit", "unsure", "unknown_words",
+        "short", "empty", "source_cut", "output_limit", "unsure", "unknown_words",
     }  # fmt: skip
     assert line["tokens"] == ["a", "<eos>"]
     assert line["n_best"] == [{"text": "a", "score": found.score, "truncated": False}]
@@ -335,6 +335,20 @@ def test_a_translation_far_shorter_than_any_in_training_is_told(letters_said, ex
     assert (len(found.text), found.short) == (letters_said, expected)
     assert not translator(Brief()).translate("abcdefghij")[0].short
     assert not translator(Brief(), least_ratio=0.9).translate("abcdefghi")[0].short
+
+
+def test_a_sentence_that_comes_back_empty_is_told_among_others():
+    class Silent(Echo):
+        def next_logits(self, src, prefix):
+            is_second = src[0] == letters().encode("Defg.")[0]
+            return super().next_logits((EOS_ID,) if is_second else src, prefix)
+
+    here = translator(Silent(), by_sentence=True)
+    found, whole, one = here.translate(["Abc. Defg.", "Abc. Hij.", "Defg."])
+    assert (found.text, found.segments, found.empty) == ("Abc.", 2, True)
+    assert (whole.text, whole.empty) == ("Abc. Hij.", False)
+    assert (one.text, one.empty) == ("", True)
+    assert not here.translate("  ")[0].empty
 
 
 def test_a_text_that_just_fits_is_one_segment_and_one_more_letter_makes_two():

@@ -33,7 +33,7 @@ from weft.errors import (
 from weft.folder import durable
 from weft.folder.model_folder import RunFolder
 from weft.kernels import native
-from weft.kernels.machine import Machine
+from weft.kernels.machine import Machine, choose_machine
 from weft.recipes.file import with_values
 from weft.run import preparing
 from weft.run import train as run_train
@@ -292,6 +292,28 @@ def test_too_few_pairs_to_hold_any_out(train: Train, tmp_path: Path) -> None:
     facts = durable.read_json(RunFolder(tmp_path / "out").recipe)
     assert set(facts["texts"]) == {"train"}
     assert facts["texts"]["train"]["size"] == "60 pairs"
+
+
+@pytest.mark.parametrize(
+    ("limits", "key"),
+    [
+        (("data.max_len=5", "model.max_len=64"), "data.max_len"),
+        (("data.max_len=256", "model.max_len=6"), "model.max_len"),
+        (("data.max_len=5", "model.max_len=6"), "model.max_len"),
+    ],
+)
+def test_the_key_that_allows_no_longer_pairs_is_named(
+    train: Train, tmp_path: Path, limits: tuple[str, str], key: str
+) -> None:
+    text = tmp_path / "pairs.en-de.tsv"
+    pairs = [(f"a{i % 9} b", f"c{i % 7} d") for i in range(60)]
+    pairs += [("a b c d e f g h", "a b c d e f g h")] * 4
+    text.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs))
+    verdict = train(*limits, text=str(text))
+    (note,) = (note for note in verdict.notes if "longer than" in note)
+    assert f"4 pairs (longer than {key})" in note
+    config = Translation.load(tmp_path / "out", choose_machine("float32")).config
+    assert (config.max_src_len, config.limiting_key) == (6, key)
 
 
 def test_dev_and_test_are_held_out_of_enough(

@@ -65,6 +65,7 @@ from weft.errors import UsageError
 from weft.folder.layout import refuse_other_task
 
 if TYPE_CHECKING:
+    from weft.config import LimitingKey
     from weft.data.formats.table_form import TableForm
     from weft.predict.classifier import Classification
     from weft.predict.prediction import Prediction
@@ -169,7 +170,7 @@ def translate(
             triples = zip(predictions, texts, rows, strict=False)
             for number, (prediction, line, row) in enumerate(triples, start=first + 1):
                 guesses.see(prediction, number, named_row(number, row, form))
-                doubts = _doubts(prediction, line)
+                doubts = _doubts(prediction, line, task.config.limiting_key, n_best)
                 if table is not None:
                     cells = translation_cells(prediction, doubts)
                     output = table.row(row, cells)
@@ -439,8 +440,13 @@ def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
     return doubts
 
 
-def _doubts(prediction: "Prediction", text: str) -> list[str]:
-    """Return the doubts about a translation of `text`."""
+def _doubts(
+    prediction: "Prediction", text: str, limiting_key: "LimitingKey", n_best: int = 1
+) -> list[str]:
+    """Return the doubts about a translation of `text`.
+
+    The key allows no longer sentence; `n_best` translations were asked for.
+    """
     from weft.predict.prediction import HOW_TO_CHANGE, HOW_TO_READ_ALL
     from weft.predict.text import looks_like_sentence
 
@@ -448,7 +454,7 @@ def _doubts(prediction: "Prediction", text: str) -> list[str]:
     if prediction.source_cut:
         doubts.append(
             "truncated: a sentence is longer than the model reads, and its end was not translated; "
-            f"{HOW_TO_READ_ALL}"
+            f"{HOW_TO_READ_ALL[limiting_key]}"
         )
     if prediction.output_limit is not None:
         remedy = HOW_TO_CHANGE[prediction.output_limit]
@@ -467,9 +473,19 @@ def _doubts(prediction: "Prediction", text: str) -> list[str]:
         doubts.append(
             "empty: the model answers nothing; train it for longer, or on more text like this"
         )
+    elif prediction.empty:
+        doubts.append(
+            "empty: the model answers nothing to one of its sentences, which is missing; "
+            "train it for longer, or on more text like this"
+        )
     elif prediction.short:
         doubts.append(
             "short: far fewer words than translations have in training; it may have left something out"
+        )
+    if 0 < len(prediction.n_best) < n_best:
+        doubts.append(
+            f"fewer: only {len(prediction.n_best)} different of the {n_best} translations asked for; "
+            "more samples (--mbr) or a higher --temperature may give more"
         )
     return doubts
 

@@ -27,7 +27,6 @@ Positions = npt.NDArray[np.int64]
 TooLong = Literal["cut", "windows", "keep"]
 
 FORMAT = 1
-TOO_LONG = "longer than data.max_len"
 EMPTY = "empty"
 LONG_TEXT = 100_000  # characters; a longer text is encoded by itself, in bounded memory
 _CHUNK = 10_000
@@ -113,23 +112,26 @@ def prepare_store(
     tokenizers: tuple[Tokenizer, Tokenizer],
     *,
     max_len: int,
+    limiting_key: str = "data.max_len",
     text_key: str,
 ) -> ParallelStore:
     """Return the store `folder/name` of these pairs, made now or reused; `text_key` stands for the
     text's content.
 
     `texts` and `tokenizers` are those of source and target. A pair is dropped, and counted, when
-    one side has more than `max_len` ids or nothing but white space. Raises DataError where the
-    sides have different numbers of lines, FolderError where nothing can be written.
+    one side has nothing but white space, or more than `max_len` ids, as many as the recipe's
+    `limiting_key` allows. Raises DataError where the sides have different numbers of lines,
+    FolderError where nothing can be written.
     """
     src, tgt = tokenizers
-    dropped = {TOO_LONG: 0, EMPTY: 0}
+    too_long = f"longer than {limiting_key}"
+    dropped = {too_long: 0, EMPTY: 0}
     facts = {
         "key": _key(text_key, src.sha256, tgt.sha256, max_len),
         "dropped": dropped,
     }
     chunks = _pair_chunks(*texts, name)
-    encoded = _encoded_pairs(chunks, src, tgt, max_len, dropped)
+    encoded = _encoded_pairs(chunks, src, tgt, _Limit(max_len, too_long), dropped)
     sides = {"src_": src, "tgt_": tgt}
     return _prepare(ParallelStore, folder / name, facts, sides, encoded, "pair")
 
@@ -265,11 +267,19 @@ def _text_chunks(texts: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """The most ids of a side, and the reason for which a pair with more is dropped."""
+
+    max_len: int
+    reason: str
+
+
 def _encoded_pairs(
     chunks: Iterable[Sequence[tuple[str, str]]],
     src_tokenizer: Tokenizer,
     tgt_tokenizer: Tokenizer,
-    max_len: int,
+    limit: _Limit,
     dropped: dict[str, int],
 ) -> Iterator[_Encoded]:
     """Yield the pairs that fit."""
@@ -280,7 +290,7 @@ def _encoded_pairs(
         tgt = tgt_tokenizer.encode_batch(targets)
         part = _Encoded([], [[], []])
         for i, texts in enumerate(chunk):
-            if _fits(texts, (src[i], tgt[i]), max_len, dropped):
+            if _fits(texts, (src[i], tgt[i]), limit, dropped):
                 part.rows.append(num_seen + i)
                 part.sides[0].append(src[i])
                 part.sides[1].append(tgt[i])
@@ -292,14 +302,14 @@ def _encoded_pairs(
 def _fits(
     texts: tuple[str, str],
     pair: tuple[list[int], list[int]],
-    max_len: int,
+    limit: _Limit,
     dropped: dict[str, int],
 ) -> bool:
     if any(not ids or not text.strip() for text, ids in zip(texts, pair, strict=True)):
         dropped[EMPTY] += 1
         return False
-    if any(len(ids) > max_len for ids in pair):
-        dropped[TOO_LONG] += 1
+    if any(len(ids) > limit.max_len for ids in pair):
+        dropped[limit.reason] += 1
         return False
     return True
 

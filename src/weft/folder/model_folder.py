@@ -22,6 +22,7 @@ from weft.config import (
     ClassifierSection,
     DecodingSection,
     LayerShape,
+    LimitingKey,
     ModelSection,
     RecurrentSection,
     SamplingSection,
@@ -165,6 +166,12 @@ class TranslationConfig(FolderConfig):
     model: ModelSection
     tokenizer: TokenizerSection
     decoding: DecodingSection
+
+    @property
+    def limiting_key(self) -> LimitingKey:
+        """Return the recipe key that allows no longer sentence, in training and in use."""
+        is_full = self.max_src_len >= self.model.max_len
+        return "model.max_len" if is_full else "data.max_len"
 
     def tokenizer_files(self) -> dict[str, SideSection]:
         if self.joint:

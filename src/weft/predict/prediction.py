@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from weft.config import LimitingKey
 from weft.predict.alignment import Link
 
 OutputLimit: TypeAlias = Literal[
@@ -12,15 +13,17 @@ OutputLimit: TypeAlias = Literal[
 """The setting that allows a translation no more tokens: `decoding.max_len_ratio` together with
 `decoding.max_len_extra`, `model.max_len` or `DecodingSettings.exhaustive`.
 """
-
 # what a reader of a message can do about each limit
 HOW_TO_CHANGE: dict[OutputLimit, str] = {
     "decoding.max_len_ratio": "weft train --from with a larger decoding.max_len_ratio or max_len_extra raises it",
     "model.max_len": "translate shorter texts, or train a new model with a larger model.max_len",
     "exhaustive": "a larger number for exhaustive allows longer ones",
 }
-# and about a source that was cut
-HOW_TO_READ_ALL = "make it several sentences, or train with a larger data.max_len"
+# and about a source that was cut, by the recipe key that allows no longer one
+HOW_TO_READ_ALL: dict[LimitingKey, str] = {
+    "data.max_len": "make it several sentences, or train with a larger data.max_len",
+    "model.max_len": "make it several sentences, or train a new model with a larger model.max_len",
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Prediction:
     read. `output_limit` names the limit at which the translation was cut, that of the first such
     segment; None where it came to its end.
 
+    `empty` says that the model answered nothing to the text, or to one of its segments.
     `repetition` says that the translation says the same again and again (`repeats`), `short` that
     it has far fewer tokens for its source than nearly all pairs in training, `unsure` that its
     tokens are less probable than those of 19 in 20 translations of dev. `unknown_words` are those
@@ -68,6 +72,7 @@ class Prediction:
     n_best: list[Alternative]
     token_log_probs: list[float]
     tokens: list[str] = field(default_factory=list)
+    empty: bool = False
     repetition: bool = False
     short: bool = False
     source_cut: bool = False

@@ -328,6 +328,7 @@ class Translator:
             n_best.append(self._join(plan, chosen))
         best = [segment[0] for segment in segments]
         tokens = [self.tgt_tokenizer.pieces(written(hypothesis)) for hypothesis in best]
+        texts = [self._text_of(hypothesis) for hypothesis in best]
         log_probs = [hypothesis.token_log_probs for hypothesis in best]
         alignments = None
         if attention is not None:
@@ -341,6 +342,7 @@ class Translator:
             tokens=list(chain.from_iterable(tokens)),
             source_cut=plan.cut,
             output_limit=self._output_limit(plan.rows, best, settings),
+            empty=not all(map(str.strip, texts)),
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
             short=any(map(self._is_too_short, plan.rows, best)),
             alignments=alignments,

@@ -12,7 +12,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe
+from weft.config import (
+    LimitingKey,
+    RecurrentSection,
+    TokenizerSection,
+    TranslationRecipe,
+)
 from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
 from weft.data.check.language_identification import wrong_way_round
@@ -284,7 +289,10 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
         """Return the scores of translations of the sources, with notes on what was cut."""
         translations = [prediction.text for prediction in predictions]
         scores = self.scores_of_texts(text, translations)
-        return replace(scores, notes=(*scores.notes, *_cut_notes(predictions)))
+        return replace(
+            scores,
+            notes=(*scores.notes, *_cut_notes(predictions, self.config.limiting_key)),
+        )
 
     def scores_of_texts(
         self, text: ParallelText, translations: Sequence[str]
@@ -416,6 +424,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             (text.src, text.tgt),
             self.tokenizers,
             max_len=self.config.max_src_len - 1,
+            limiting_key=self.config.limiting_key,
             text_key=texts.fingerprint(text),
         )
 
@@ -472,14 +481,16 @@ class DevEvaluation:
         }
 
 
-def _cut_notes(predictions: Sequence[Prediction]) -> Iterator[str]:
+def _cut_notes(
+    predictions: Sequence[Prediction], limiting_key: LimitingKey
+) -> Iterator[str]:
     """Say how many sources and how many translations were cut, and what to do about it."""
     count = len(predictions)
     sources = sum(prediction.source_cut for prediction in predictions)
     if sources:
         yield (
             f"{sources:,} of {count:,} sources have a sentence longer than the model reads, whose end was not "
-            f"translated; {HOW_TO_READ_ALL}"
+            f"translated; {HOW_TO_READ_ALL[limiting_key]}"
         )
     limits = Counter(prediction.output_limit for prediction in predictions)
     for limit in HOW_TO_CHANGE:

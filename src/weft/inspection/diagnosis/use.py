@@ -125,7 +125,7 @@ def longer_than_trained(evidence: Evidence) -> Cause | None:
     return Cause(
         "longer-than-trained",
         f"{long:,} of {len(sources):,} sources have more than the {limit:,} tokens that the model reads at once",
-        "train with a larger data.max_len, or split the text into sentences",
+        f"train with a larger {task.config.limiting_key}, or split the text into sentences",
     )
 
 
