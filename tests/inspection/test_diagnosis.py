@@ -287,7 +287,7 @@ def test_only_a_clear_difference_tells_the_direction_and_hides_nothing_else(
     def loss(self: Probe) -> tuple[float, float]:
         return (6.36 if self.text.src[0] in sources else exchanged), 0.9
 
-    monkeypatch.setattr(Probe, "own", property(loss))
+    monkeypatch.setattr(Probe, "loss_and_end", property(loss))
     answer_with(monkeypatch, "Maus.")
     found = codes(diagnose(tiny_folder, [write(tmp_path / "x.en-de.tsv", data)], PLAIN))
     assert ("wrong-direction" in found) == is_wrong

@@ -289,7 +289,7 @@ def test_where_the_loss_decides_the_lowest_is_best(tmp_path: Path) -> None:
         for i, v in enumerate([(3, 2), (1, 5), (2, 4)])
     ]
     run = history.read_history(write_run(tmp_path / "a", lines))
-    assert (run.loss, run.score, run.best["step"]) == (*keys, 7)
+    assert (run.loss_key, run.score_key, run.best["step"]) == (*keys, 7)
     _, scores = curves.draw_history([run]).axes
     assert points(lines_of(scores, "best")[0]) == [(7, 5)]
 
@@ -298,7 +298,7 @@ def test_best_step_is_that_of_a_real_run(tiny_folder: Path) -> None:
     verdict = json.loads((tiny_folder / "run" / "verdict.json").read_bytes())
     run = history.read_history(tiny_folder)
     assert run.best["step"] == verdict["best_step"]
-    assert run.best[run.score] == next(iter(verdict["dev"].values()))
+    assert run.best[run.score_key] == next(iter(verdict["dev"].values()))
     assert run.losses[-1][0] == verdict["step"] == 120
 
 

@@ -1,4 +1,4 @@
-"""The columns of a table that are read, told by its beginning, before anything is read."""
+"""A sentence on which columns of a table will be read, from its first rows."""
 
 from collections.abc import Sequence
 from pathlib import Path

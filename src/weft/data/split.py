@@ -1,6 +1,4 @@
-"""The split of pairs into training and held-out parts: repeated sentences never stand on both sides
-of the line.
-"""
+"""The split of pairs into training and held-out parts: a repeated sentence is never in both."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from itertools import chain
 from weft.errors import UsageError
 
 MIN_PAIRS = 200  # below this nothing is held out
-# a group may fill a twentieth of a held-out part; a quarter where else it stays unfilled
+# a group may fill a twentieth of a held-out part; a quarter if it would otherwise stay too small
 _LARGEST_SHARES = (20, 4)
 Group = list[int]  # the pairs that stay together
 

@@ -23,7 +23,7 @@ _KINDS = {  # of lines among the losses, with their words in the legend
 @styled
 def draw_history(runs: Sequence[History]) -> Figure:
     """Draw losses over the steps, and below them the dev scores; mark each run's best step."""
-    scores = list(dict.fromkeys(run.score for run in runs if run.score))
+    scores = list(dict.fromkeys(run.score_key for run in runs if run.score_key))
     figure = Figure(figsize=(9, 4.4 + 2.6 * len(scores)), layout="constrained")
     ratios = [3, *(2 for _ in scores)]
     losses, *panels = figure.subplots(
@@ -32,7 +32,7 @@ def draw_history(runs: Sequence[History]) -> Figure:
     for place, run in enumerate(runs):
         _draw_losses(losses, run, _mark(place))
         for score, panel in zip(scores, panels, strict=True):
-            if run.score == score:
+            if run.score_key == score:
                 _draw_score(panel, run, _mark(place))
     for score, panel in zip(scores, panels, strict=True):
         panel.set(title=f"Score on dev: {_words(score)}", ylabel=_words(score))
@@ -75,8 +75,8 @@ def _draw_losses(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
                 linewidth=1.8,
                 gid="training-mean",
             )
-    if run.loss is not None:
-        axes.plot(*run.values(run.loss), **mark, gid="dev")
+    if run.loss_key is not None:
+        axes.plot(*run.values(run.loss_key), **mark, gid="dev")
     if run.best is not None:
         axes.axvline(
             run.best["step"], color=color, linestyle=":", linewidth=1, gid="best"
@@ -84,19 +84,19 @@ def _draw_losses(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
 
 
 def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
-    assert run.score is not None
-    axes.plot(*run.values(run.score), **mark, gid="score")
-    if run.best is None or run.score not in run.best:
+    assert run.score_key is not None
+    axes.plot(*run.values(run.score_key), **mark, gid="score")
+    if run.best is None or run.score_key not in run.best:
         return
     step = int(run.best["step"])
-    best = run.best[run.score]
+    best = run.best[run.score_key]
     axes.axvline(step, color=mark["color"], linestyle=":", linewidth=1)
     star = {"color": mark["color"], "linestyle": "", "marker": "*", "markersize": 13}
     axes.plot(
         [step],
         [best],
         **star,
-        label=f"{_name(run)}: best {_words(run.score)} {best:,.4g} at step {step:,}",
+        label=f"{_name(run)}: best {_words(run.score_key)} {best:,.4g} at step {step:,}",
         gid="best",
     )
 

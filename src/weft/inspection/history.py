@@ -44,18 +44,18 @@ class History:
     losses: list[tuple[int, float]]
     evaluations: list[Mapping[str, float]]
     disturbed: tuple[str, ...] | None = None
-    # of learning, where they are logged
+    # steps and learning rates, if logged
     rates: list[tuple[int, float]] = field(default_factory=list)
     # the pass through the text that the last step belongs to, from 0; None where none is logged
     epoch: int | None = None
 
     @property
-    def loss(self) -> str | None:
+    def loss_key(self) -> str | None:
         """Return the key of the evaluations that is a loss."""
         return next((key for key in self._keys if key.endswith("loss")), None)
 
     @property
-    def score(self) -> str | None:
+    def score_key(self) -> str | None:
         """Return the key that is shown beside the losses: the first that is none."""
         return next((key for key in self._keys if not key.endswith("loss")), None)
 
@@ -86,7 +86,7 @@ def _rank(line: Mapping[str, float]) -> Any:
 def read_history(folder: Path) -> History:
     """Return the curves of a run that has ended or still goes on.
 
-    What is no whole line, as the last one of a run that was killed, is left out.
+    An incomplete line, such as the last one of a killed run, is left out.
 
     Raises FolderError where the folder is missing or nothing was logged.
     """
@@ -135,7 +135,7 @@ def _disturbed(folder: Path) -> tuple[str, ...] | None:
 def _line(raw: bytes) -> dict[str, float]:
     """Return the finite numbers of a line, step first, without epoch and clock.
 
-    Nothing where it is none with a step.
+    Return {} unless it is an object with a step.
     """
     try:
         line = json.loads(raw)

@@ -41,8 +41,8 @@ class Probe:
         return self.task.scores_of(self.text, self.predictions).bleu
 
     @cached_property
-    def own(self) -> tuple[float, float]:
-        """Return the loss in nats a token, and the mean probability of the end where it is."""
+    def loss_and_end(self) -> tuple[float, float]:
+        """Return the loss in nats a token, and the mean probability of eos at the true end."""
         src, tgt = self._encode()
         return self._loss(src, tgt)
 

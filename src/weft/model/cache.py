@@ -25,7 +25,7 @@ class KeysValues:
 
     def extended(self, new: "KeysValues") -> "KeysValues":
         """Append new positions."""
-        # nothing to copy, and an empty beginning has no say in the type
+        # nothing to copy, and the empty tensor must not decide the dtype
         if not self.length:
             return new
         return KeysValues(

@@ -49,9 +49,9 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
         if earlier.outcome in ENDED and model_folder.is_finished(out):
             log.note(f"{out} is finished already ({earlier.reason})")
             return earlier
-        # none is removed
+        keep_all = 1_000_000
         checkpoints = Checkpoints(
-            folder.checkpoints, 1_000_000, checkpoint_facts(folder)
+            folder.checkpoints, keep_all, checkpoint_facts(folder)
         )
         command = str(origin.get("command", ""))
         state = checkpoints.load_latest()

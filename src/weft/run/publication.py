@@ -150,9 +150,10 @@ def machine_in_words(folder: RunFolder) -> str:
 
 
 def _share_ahead(run: TrainedRun) -> float:
-    """Return what the command to try next trains, as a share of what has been trained.
+    """Return the length of the run to try next, relative to this one.
 
-    As long again, or what a stopped run has left; a new run takes all its steps, twice as many.
+    A stopped run has its rest ahead; one that goes on takes as many steps again, one that begins
+    anew twice as many.
     """
     verdict = run.verdict
     if run.is_stopped:

@@ -31,7 +31,7 @@ PUBLISHING = 2.0  # seconds, for files
 
 @dataclass(frozen=True)
 class Costs:
-    """The seconds that are foreseen: of a step, of an evaluation on dev, and behind the last
+    """The seconds that are foreseen: of a step, of an evaluation on dev, and after the last
     step.
     """
 
@@ -102,18 +102,17 @@ def read_time_plan(path: Path) -> TimePlan | None:
 
 
 def more_steps(plan: TimePlan | None, steps: int) -> int:
-    """Return twice as many steps.
-
-    Not what the recipe said when a run by the clock began: that would leave it to the clock.
+    """Return twice as many steps, or one more if that is the number of the recipe of a run by the
+    clock: given again, it would leave the length to the clock.
     """
     twice = 2 * steps
     return twice + 1 if plan is not None and twice == plan.recipe_steps else twice
 
 
 def usual_save_every(steps: int, eval_every: int) -> int:
-    """Return the steps between checkpoints that a run has whose recipe leaves them open.
+    """Return the steps between checkpoints where the recipe does not say them.
 
-    As it is evaluated, but a run that is killed loses no more than 500 steps, and a tenth of it.
+    A checkpoint is saved at each evaluation, at least every 500 steps and at least ten times a run.
     """
     return min(eval_every, 500, math.ceil(steps / 10))
 
@@ -171,7 +170,7 @@ def _first_plan(
             "or a smaller model.d_model"
         )
     rate = settings.learning_rate
-    # whose learning_rate is a factor: its highest rate is kept
+    # noam's learning_rate is a factor; its peak rate is kept
     if settings.schedule == "noam":
         rate *= (d_model * max(settings.warmup_steps, 1)) ** -0.5
     eval_every = math.ceil(steps / evaluations)
@@ -226,7 +225,7 @@ class Budget:
         self._paused += seconds
 
     def decide(self, step: int) -> int:
-        """Return the number of steps in all, where the decay has to begin after `step`; else 0."""
+        """Return the total of steps if the decay must begin after `step`, else 0."""
         self._marks.append(self._clock() - self._paused)
         steps = self._steps_if_now(step)
         if (
@@ -234,7 +233,7 @@ class Budget:
             or self.elapsed + self._left(step, steps) < 60 * self.plan.minutes
         ):
             return 0
-        self._write(step, steps)
+        self._fix_steps(step, steps)
         return steps
 
     @property
@@ -254,7 +253,7 @@ class Budget:
     def reconsider(self, step: int) -> int:
         """Estimate anew how many steps there will be in all, and write it down."""
         steps = self.expected(step)
-        self._note(step, None, None, expected_steps=steps)
+        self._add_decision(step, None, None, expected_steps=steps)
         return steps
 
     def _steps_if_now(self, step: int) -> int:
@@ -296,11 +295,11 @@ class Budget:
         evaluating = ahead * self._evaluation() if self._evaluates else 0.0
         return (max_steps - step) * self._seconds_a_step() + evaluating + self._ending()
 
-    def _write(self, step: int, steps: int) -> None:
+    def _fix_steps(self, step: int, steps: int) -> None:
         self.plan = replace(self.plan, max_steps=steps)
-        self._note(step, step + 1, steps)
+        self._add_decision(step, step + 1, steps)
 
-    def _note(
+    def _add_decision(
         self, step: int, decay_begins: int | None, max_steps: int | None, **more: Any
     ) -> None:
         facts: dict[str, Any] = {

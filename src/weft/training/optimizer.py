@@ -26,8 +26,9 @@ def build_optimizer(
         [p for p in learned if p.ndim <= 1],
     )
     if settings.optimizer == "muon":
-        hidden = [p for p in matrices if id(p) in _hidden_weights(model)]
-        others = [p for p in matrices if id(p) not in _hidden_weights(model)]
+        is_hidden = _hidden_weights(model)
+        hidden = [p for p in matrices if id(p) in is_hidden]
+        others = [p for p in matrices if id(p) not in is_hidden]
         return MuonAdamW(hidden, _decayed(others, vectors, settings), settings)
     groups = _decayed(matrices, vectors, settings)
     if settings.optimizer == "sgd":
@@ -76,7 +77,7 @@ class MuonAdamW(torch.optim.Optimizer):
         self._share()
 
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Step both; a closure is not taken."""
+        """Step both parts; `closure` must be None."""
         for part in self.parts:
             part.step(closure)  # type: ignore[no-untyped-call]
 

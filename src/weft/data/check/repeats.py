@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from weft.data.check.words import Hashes, Ids, Words, mixed
+from weft.data.check.words import GOLDEN, Hashes, Ids, Words, mixed
 
 Near = dict[int, int]  # from a text to an earlier one that is like it
 
@@ -22,7 +22,8 @@ _LONG_WORDS = 40  # from here on two texts may differ in more words
 _SHINGLE = 4  # words
 _NUM_KEYS = 6  # smallest hashes of shingles that long texts are looked up by
 _ALIKE = 0.8  # of the words of two long texts together, those that they share
-_BASE = 0x9E3779B97F4A7C15 | 1  # odd, so that it has an inverse modulo 2^64
+_BASE = GOLDEN
+# it has one, as it is odd
 _INVERSE = np.uint64(pow(_BASE, -1, 2**64))
 
 

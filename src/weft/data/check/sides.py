@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.data.check.characters import blocks
-from weft.data.check.words import Hashes, Ids
+from weft.data.check.words import GOLDEN, Hashes, Ids
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,7 +23,7 @@ _LEAST_SEEN = 4  # times; what is rarer may be of this one line alone
 _APART = 1.0
 _MARGIN = 0.25  # of that distance: how far over to the other side a line must be
 _LEAST_EVIDENCE = 12.0  # nats, of all letters of a line together
-_FIRST = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(GOLDEN)
 _SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 
 

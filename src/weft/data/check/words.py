@@ -18,11 +18,11 @@ Ids = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
-MOST_WORDS = 64  # of a text; what a longer one is like is told from its beginning
-_MOST_CHARS = 1024  # of a text; folded, and compared as duplicates, is all of it
+MOST_WORDS = 64  # a longer text is compared by its first words, so many
+_MOST_CHARS = 1024  # read for words; exact duplicates are compared whole
 # characters for each space, from which on a text of a script without spaces has none
 _FEW_SPACES = 12
-_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 by the golden ratio
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 by the golden ratio
 
 
 class Vocabulary(dict[str, int]):
@@ -88,7 +88,9 @@ class Words:
 
 
 def bounds_of(counts: Counts) -> Ids:
-    """Sum counts from the first on: where stretches so long begin, and where the last one ends."""
+    """Return where each of several runs of these lengths begins, one after another, and where the
+    last one ends.
+    """
     return np.concatenate([[0], np.cumsum(counts)])
 
 
@@ -96,7 +98,7 @@ def mixed(values: npt.NDArray[np.integer], salt: int = 0) -> Hashes:
     """Hash each value to 64 bits, evenly spread (the finalizer of SplitMix64, Steele et al.
     2014).
     """
-    step = (salt + 1) * _GOLDEN % 2**64
+    step = (salt + 1) * GOLDEN % 2**64
     z = values.astype(np.uint64) + np.uint64(step)
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)

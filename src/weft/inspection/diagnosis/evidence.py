@@ -62,8 +62,8 @@ class Evidence:
         """
         if self.probe_as_given is None:
             return False
-        loss, _ = self.probe_as_given.own
-        swapped, _ = self.probe_as_given.exchanged.own
+        loss, _ = self.probe_as_given.loss_and_end
+        swapped, _ = self.probe_as_given.exchanged.loss_and_end
         return swapped < 0.8 * loss and swapped < 0.9 * self.task.loss_of_guessing
 
     @cached_property

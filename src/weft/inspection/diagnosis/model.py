@@ -24,7 +24,7 @@ def knows_nothing(evidence: Evidence) -> Cause | None:
     """Find that a translator does no better than guessing."""
     if evidence.probe is None:
         return None
-    loss, _ = evidence.probe.own
+    loss, _ = evidence.probe.loss_and_end
     if not loss > 0.95 * evidence.task.loss_of_guessing:
         return None
     return Cause(
@@ -39,7 +39,7 @@ def source_ignored(evidence: Evidence) -> Cause | None:
     probe = evidence.probe
     if probe is None or not probe.bleu < POOR_BLEU:
         return None
-    loss, _ = probe.own
+    loss, _ = probe.loss_and_end
     gain = probe.by_other_sources - loss
     if not gain < 0.1 * loss + 0.1:
         return None
@@ -55,7 +55,7 @@ def no_end_symbol(evidence: Evidence) -> Cause | None:
     """Find that the model knows the targets' tokens, but not where they end."""
     if evidence.probe is None:
         return None
-    loss, end = evidence.probe.own
+    loss, end = evidence.probe.loss_and_end
     goes_on = end < 0.1 and loss < 0.9 * evidence.task.loss_of_guessing
     if not goes_on:
         return None

@@ -41,9 +41,9 @@ class Run:
     @property
     def dev_losses(self) -> list[tuple[int, float]]:
         """List step and loss of each evaluation on dev."""
-        if self.history is None or self.history.loss is None:
+        if self.history is None or self.history.loss_key is None:
             return []
-        return list(zip(*self.history.values(self.history.loss), strict=True))
+        return list(zip(*self.history.values(self.history.loss_key), strict=True))
 
     @property
     def train_losses(self) -> list[tuple[int, float]]:

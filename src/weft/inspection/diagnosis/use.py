@@ -22,8 +22,8 @@ def wrong_direction(evidence: Evidence) -> Cause | None:
     """Find that a text's sides stand the other way round than a translator has them."""
     if not evidence.is_exchanged or evidence.probe_as_given is None:
         return None
-    loss, _ = evidence.probe_as_given.own
-    swapped, _ = evidence.probe_as_given.exchanged.own
+    loss, _ = evidence.probe_as_given.loss_and_end
+    swapped, _ = evidence.probe_as_given.exchanged.loss_and_end
     config = evidence.probe_as_given.task.config
     return Cause(
         "wrong-direction",
