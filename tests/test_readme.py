@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
+from types import UnionType
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 import pytest
 import torch
 import typer
+from pydantic import BaseModel
 from typer.core import TyperGroup
 
 import house  # tools/house.py
@@ -40,6 +43,8 @@ NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|toml|html|css|js|md))")
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 # in a line that shows a form rather than a command
 PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")
+# a key of a recipe, its default and its meaning
+ROW = re.compile(r"^\| `([a-z_.]+)` \| ([^|]+) \| ([^|]*)\|", re.M)
 # the base of all that is wrong with a command line
 WRONG_USAGE = typer.BadParameter.__mro__[1]
 
@@ -291,6 +296,46 @@ def test_every_recipe_key_is_documented_with_its_default(task: str) -> None:
     if recurrent:
         section = {"model": RecurrentSection(kind="recurrent").model_dump(mode="json")}
         assert documented_keys(recurrent) == defaults(section)
+
+
+@pytest.mark.parametrize("task", RECIPES)
+def test_every_word_that_a_key_takes_is_in_its_row(task: str) -> None:
+    page = (ROOT / "docs/recipes.md").read_text("utf-8")
+    parts = {part.split("\n")[0]: part for part in page.split("\n## ")[1:]}
+    rows: dict[str, str] = {}
+    for part in (HEADINGS[task], "Tokenizers", "Every task", "Layers"):
+        for key, default, meaning in ROW.findall(parts[part]):
+            rows[key] = rows.get(key, "") + default + meaning
+    words = set(words_of(RECIPES[task]))
+    assert ("training.optimizer", "muon") in words
+    missing = [
+        f"{key}: {word}"
+        for key, word in sorted(words)
+        if not re.search(rf"`\"?{re.escape(word)}\"?`", rows[key])
+    ]
+    assert missing == [], "docs/recipes.md does not say what they do"
+
+
+def words_of(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Each key with each word that it may be set to; one of both sides' tokenizers once."""
+    for name, field in section.model_fields.items():
+        key = f"{prefix}{name}"
+        inner = prefix if name in SIDES else f"{key}."
+        for kind in plain_types(field.annotation):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from words_of(kind, inner)
+            elif get_origin(kind) is Literal:
+                for value in get_args(kind):
+                    yield key, shown(value).strip('"')
+
+
+def plain_types(annotation: object) -> Iterator[object]:
+    """The types that an annotation stands for, without what surrounds them."""
+    if get_origin(annotation) in (Annotated, Union, UnionType):
+        for part in get_args(annotation):
+            yield from plain_types(part)
+    else:
+        yield annotation
 
 
 def test_every_recipe_key_has_its_reason() -> None:

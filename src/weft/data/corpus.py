@@ -1,7 +1,8 @@
 """Parallel text: read from files in any known format, kept with its origin, held out,
 fingerprinted.
 
-DATA is one TSV of pairs, two aligned files joined by a comma, or TMX, each also packed with gzip.
+DATA is one TSV or CSV of pairs, two aligned files joined by a comma, or TMX, each also packed with
+gzip.
 """
 
 import os
@@ -108,8 +109,8 @@ def read_pairs(
     """Read and join every DATA; a pair with an empty side is dropped whole and counted.
 
     Languages are those given, else those of the file names (`train.en,train.de`,
-    `pairs.en-zh.tsv`), else those in TMX, else `und`. Raises DataError with file and line for
-    whatever cannot be read as pairs.
+    `pairs.en-zh.tsv`), else those in TMX or a table's first row, else `und`. Raises DataError with
+    file and line for whatever cannot be read as pairs.
     """
     items = [data] if isinstance(data, str | Path) else data
     if not items:

@@ -4,6 +4,7 @@ else.
 
 import gzip
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -127,9 +128,11 @@ def test_else_the_name_tells(tmp_path: Path, file: str, name: str) -> None:
     assert name_of(type_of(tmp_path / file)) == name
 
 
-@pytest.mark.parametrize(
-    "name", ["po", "xliff", "html", "srt", "vtt", "json", "jsonl", "pdf", "rtf"]
-)
+NO_DOCUMENTS = [name for name in CONTENT if FILE_TYPES[name].documents != "yes"]
+PAIRS = [name for name in NO_DOCUMENTS if FILE_TYPES[name].read_pairs]
+
+
+@pytest.mark.parametrize("name", [name for name in NO_DOCUMENTS if name not in PAIRS])
 def test_what_is_certainly_no_text_is_refused_with_its_remedy(
     tmp_path: Path, name: str
 ) -> None:
@@ -144,12 +147,13 @@ def test_what_is_certainly_no_text_is_refused_with_its_remedy(
         assert "\n" not in message
 
 
-def test_pairs_are_no_documents(tmp_path: Path) -> None:
-    path = tmp_path / "memory.tmx"
-    path.write_text(CONTENT["tmx"][1])
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_are_no_documents(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text(CONTENT[name][-1])
+    words = re.escape(FILE_TYPES[name].words)
     with pytest.raises(
-        DataError,
-        match=r"a translation memory \(TMX\), not plain text for a language model",
+        DataError, match=f"{words}, not plain text for a language model"
     ):
         read_documents(path, "file")
 

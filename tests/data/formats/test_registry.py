@@ -166,7 +166,7 @@ def test_a_name_counts_before_a_content_like_another_types(
     def open_talk(path: Path, asked: Sides, named: Sides) -> OpenPairs:
         objects = (
             (number, parse_object(f"{path}:{number}", line or ""))
-            for number, line in filled_lines(path, Counter())
+            for number, line in filled_lines(path)
         )
         return OpenPairs(
             rows=((number, talk["q"], talk["a"]) for number, talk in objects),
@@ -178,11 +178,12 @@ def test_a_name_counts_before_a_content_like_another_types(
 
     talk = replace(BOOK, name="talk", endings=("talk",), root="", read_pairs=open_talk)
     path = tmp_path / "a.talk"
-    path.write_text('{"q": "one\\r\\n two ", "a": "eins"}\n')
+    path.write_text('{"q": "one\\r\\n two ", "a": "eins"}\n\n')
     monkeypatch.setitem(FILE_TYPES, "talk", talk)
     assert type_of(path) is FILE_TYPES["jsonl"]
     monkeypatch.setitem(FILE_TYPES, "talk", replace(talk, named_first=True))
-    assert read_pairs(str(path)).src == ["one two"]
+    text = read_pairs(str(path))
+    assert (text.src, text.dropped) == (["one two"], {})
     path.write_text('\n["q"]\n')
     with pytest.raises(DataError, match=r"a\.talk:2: JSON, but not an object"):
         read_pairs(str(path))

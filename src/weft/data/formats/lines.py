@@ -43,15 +43,18 @@ def read_lines_within(path: Path, keeps_cr: bool = False) -> Iterator[str | None
         yield held
 
 
-def filled_lines(path: Path, dropped: Counter[str]) -> Iterator[tuple[int, str | None]]:
-    """Yield the numbers, from 1, and text of the lines that hold more than white space; the others
-    are counted.
+def filled_lines(
+    path: Path, dropped: Counter[str] | None = None
+) -> Iterator[tuple[int, str | None]]:
+    """Yield the numbers, from 1, and text of the lines that hold more than white space.
 
-    None stands for a line that is too long.
+    None stands for a line that is too long. Blank lines are counted in `dropped` as EMPTY_LINE. A
+    format in which they only separate entries leaves it out.
     """
     for number, line in enumerate(read_lines_within(path), start=1):
         if line is not None and (not line or line.isspace()):
-            dropped[EMPTY_LINE] += 1
+            if dropped is not None:
+                dropped[EMPTY_LINE] += 1
         else:
             yield number, line
 

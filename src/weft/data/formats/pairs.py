@@ -17,8 +17,9 @@ class OpenPairs:
     """The rows of a file of pairs, still to be read, and the languages that they are read as.
 
     A side may have spaces around it, go over several lines or be empty: who reads the rows brings
-    it on one line (`row.on_one_line`) and counts the empty ones. A line with nothing in it is no
-    row; it is counted in `dropped` as BOTH_EMPTY.
+    it on one line (`row.on_one_line`) and counts the empty ones. A blank line is no row. Where each
+    line is a pair, the reader counts it in `dropped` as BOTH_EMPTY; where blank lines only separate
+    entries, nobody counts them.
 
     `doubts` on the direction are known before; `dropped`, `notes` and `coded` fill as rows are
     read. `coded` has the numbers of the rows that codes were taken out of. With `by_unit` a row's
