@@ -1,7 +1,7 @@
 """A Weft translator for CTranslate2, the same weights: `python benchmarks/ctranslate2_model.py
 WEIGHTS OUTPUT`.
 
-WEIGHTS is what decoding_peers.py writes of `weft.engine.bindings.Weights`: an .npz file whose names
+WEIGHTS is what decoding_peers.py writes of `weft.engine.weights.Weights`: an .npz file whose names
 are the paths of its fields. Token ids become words of that spelling, so that both read and write
 the same ids. Needs CTranslate2 and nothing of Weft's. Pre-norm models with relu and tables of
 positions alone.

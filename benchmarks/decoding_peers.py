@@ -36,7 +36,7 @@ from side_by_side import (
 
 from weft.config import Seq2SeqSection
 from weft.data.tokenizer import EOS_ID
-from weft.engine.weights import weights_of
+from weft.engine.from_model import weights_of
 from weft.kernels.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.tasks.translation import Translation

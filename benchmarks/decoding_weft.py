@@ -21,7 +21,7 @@ from weft.decoding.search import (
 )
 from weft.engine.batched import BatchedDecoder
 from weft.engine.bindings import Engine
-from weft.engine.weights import weights_of
+from weft.engine.from_model import weights_of
 from weft.kernels.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.tasks.translation import Translation

@@ -31,7 +31,7 @@ from weft.decoding.speculative import (
     speculative_tokens,
 )
 from weft.engine.bindings import KINDS, Engine, library
-from weft.engine.weights import Writer, WriterCache, causal_weights_of, weights_of
+from weft.engine.from_model import Writer, WriterCache, causal_weights_of, weights_of
 from weft.kernels import native
 from weft.model.causal import CausalTransformer
 from weft.model.transformer import Seq2SeqTransformer

@@ -15,7 +15,7 @@ import weft
 from weft.__main__ import main
 from weft.config import LayerShape, Seq2SeqSection
 from weft.decoding.decoder import StepInput
-from weft.engine.weights import build_engine, why_no_engine
+from weft.engine.from_model import build_engine, why_no_engine
 from weft.kernels import activations, operations
 from weft.kernels.activations import ACTIVATIONS, GATES, NORMS, Activation, Norm
 from weft.kernels.machine import choose_machine

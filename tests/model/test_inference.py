@@ -26,10 +26,10 @@ from weft.decoding.search import (
     search_all,
 )
 from weft.engine import bindings
-from weft.engine import weights as inference
 from weft.engine.batched import BatchedDecoder
-from weft.engine.bindings import Engine, Heads, Linear, quantized, to_bfloat16
-from weft.engine.weights import build_engine, weights_of
+from weft.engine.bindings import Engine, Heads, quantized, to_bfloat16
+from weft.engine.from_model import build_engine, weights_of
+from weft.engine.weights import Linear
 from weft.kernels import native
 from weft.model.attention import MultiHeadAttention
 from weft.model.cache import KeysValues
@@ -546,8 +546,8 @@ def test_without_a_compiler_there_is_no_engine(
     monkeypatch.setattr(native, "library", refuse)
     bindings.library.cache_clear()
     try:
-        assert inference.build_engine(model, "cpu", "float32") is None
+        assert build_engine(model, "cpu", "float32") is None
     finally:
         bindings.library.cache_clear()
-    assert inference.build_engine(model, "cuda", "float32") is None
-    assert inference.build_engine(model, "cpu", "float16") is None
+    assert build_engine(model, "cuda", "float32") is None
+    assert build_engine(model, "cpu", "float16") is None

@@ -11,7 +11,7 @@ from torch import nn
 
 from weft.config import CausalSection
 from weft.engine import bindings
-from weft.engine.weights import Writer, build_writer, causal_weights_of
+from weft.engine.from_model import Writer, build_writer, causal_weights_of
 from weft.kernels import native
 from weft.model.causal import CausalTransformer
 

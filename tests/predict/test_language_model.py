@@ -33,7 +33,7 @@ from weft.data.tokenizer import (
 from weft.decoding.draws import Draws
 from weft.decoding.sampling import Sampling, filtered_log_probs
 from weft.engine import bindings
-from weft.engine.weights import Writer, build_writer
+from weft.engine.from_model import Writer, build_writer
 from weft.errors import DivergedError, UsageError
 from weft.kernels import native
 from weft.model.causal import CausalTransformer

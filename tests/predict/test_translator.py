@@ -19,7 +19,7 @@ from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.decoding.sampling import Sampling
 from weft.engine.bindings import Engine
-from weft.engine.weights import build_engine, weights_of
+from weft.engine.from_model import build_engine, weights_of
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.prediction import Alternative, Prediction, repeats

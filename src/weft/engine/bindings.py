@@ -1,7 +1,6 @@
 """The engine of `decoding.cpp`: a Transformer's weights as its products want them, and sessions
 that use them.
 
-Everything here is NumPy; `weft.engine.weights` makes the arrays from a model.
 Shapes: D d_model, F d_ff, W the width of all heads together as the engine lays them out, V
 vocabulary, R rows of one step. Every width is filled up with zeros to whole registers.
 """
@@ -12,12 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.decoder import Ids, StepInput, TopK
+from weft.engine.weights import Attention, Floats, Layer, Linear, Norm, Weights
 from weft.kernels import native
 from weft.kernels.activations import ACTIVATIONS, NORMS
 
@@ -28,8 +28,6 @@ _PER_GROUP = {"float32": 1, "bfloat16": 2}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 _ALIGNMENT = 64  # bytes: a cache line, and the widest register
 _BFLOAT16_NAN = 0x7FC0
-
-Floats: TypeAlias = NDArray[np.float32]
 
 
 class _Matrix(ctypes.Structure):
@@ -109,86 +107,6 @@ class _Model(ctypes.Structure):
         ("projection", _Matrix),
         ("listed", _Matrix),
     )
-
-
-@dataclass(frozen=True)
-class Linear:
-    """y = weight x + bias; weight (N, M), bias (N)."""
-
-    weight: Floats
-    bias: Floats | None
-
-
-@dataclass(frozen=True)
-class Norm:
-    """A norm's gain and bias, (D) each."""
-
-    gain: Floats
-    bias: Floats | None
-
-
-@dataclass(frozen=True)
-class Attention:
-    """The four maps of an attention; a head's rows lie together. Gains (d_k) of a query and a key
-    that are normed.
-    """
-
-    query: Linear
-    key: Linear
-    value: Linear
-    output: Linear
-    query_gain: Floats | None = None
-    key_gain: Floats | None = None
-
-
-@dataclass(frozen=True)
-class Layer:
-    """The weights of a layer; an encoder's and a language model's have no cross-attention.
-
-    `norms` has one for each sublayer, `after` one for the output of each, if any. A `gate` is
-    activated, and multiplied with what `inner` gives.
-    """
-
-    norms: tuple[Norm, ...]
-    self_attention: Attention
-    cross_attention: Attention | None
-    inner: Linear
-    outer: Linear
-    gate: Linear | None = None
-    after: tuple[Norm, ...] = ()
-
-
-@dataclass(frozen=True)
-class Side:
-    """Token vectors (V, D), and those of the positions (L, D), if any."""
-
-    tokens: Floats
-    positions: Floats | None
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The weights of a Transformer; without an encoder a language model.
-
-    `activation` and `norm` are names of `weft.kernels.activations`. `rotary`: cosines and sines,
-    (L, d_k / 2) each.
-    """
-
-    num_heads: int
-    head_dim: int
-    norm_first: bool
-    norm: str
-    activation: str
-    eps: float
-    embedding_scale: float
-    src: Side | None
-    tgt: Side
-    encoder: tuple[Layer, ...]
-    decoder: tuple[Layer, ...]
-    encoder_norm: Norm | None
-    decoder_norm: Norm | None
-    projection: Linear
-    rotary: tuple[Floats, Floats] | None = None
 
 
 @dataclass(frozen=True)

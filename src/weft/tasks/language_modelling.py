@@ -22,7 +22,7 @@ from weft.data.store import TextStore, prepare_text_store
 from weft.data.texts import Sources, Texts, gather_documents
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizer
 from weft.data.windows import PackedBatches, StreamBatches, WindowBatch, scoring_windows
-from weft.engine.weights import build_writer
+from weft.engine.from_model import build_writer
 from weft.errors import UsageError
 from weft.evaluation.language import LanguageScores, language_scores
 from weft.folder import model_folder

@@ -31,7 +31,7 @@ from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
 from weft.decoding.decoder import Engine
 from weft.decoding.shortlist import Shortlist
-from weft.engine.weights import build_engine, is_sharded, why_no_engine
+from weft.engine.from_model import build_engine, is_sharded, why_no_engine
 from weft.errors import UsageError
 from weft.evaluation.metrics import (
     TranslationScores,

@@ -1,0 +1,199 @@
+"""The plain NumPy pass computes what the model and the engine compute, whatever the options."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from weft.config import CausalSection, LayerShape, Seq2SeqSection
+from weft.decoding.decoder import StepInput
+from weft.engine import plain
+from weft.engine.bindings import Engine
+from weft.engine.from_model import build_engine, causal_weights_of, weights_of
+from weft.engine.plain import Cache, PlainTransformer, Record
+from weft.kernels.activations import ACTIVATIONS, NORMS
+from weft.model.attention import AttentionRecord
+from weft.model.causal import CausalTransformer
+from weft.model.transformer import Seq2SeqTransformer
+
+V_SRC, V_TGT, PAD = 23, 19, 0
+SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"norm_first": False},
+    {"sandwich_norm": True},
+    {"norm": "rms"},
+    {"norm": "rms", "norm_first": False},
+    {"bias": False},
+    {"positions": "learned"},
+    {"positions": "rotary", "head_dim": 6},
+    {"scale_embeddings": False, "tie_embeddings": False},
+    {"num_key_value_heads": 2},
+    {"query_key_norm": True},
+    {"head_dim": 5},
+    *({"activation": name} for name in ("relu", "gelu", "relu2", "swiglu", "geglu")),
+    {
+        "norm": "rms",
+        "positions": "rotary",
+        "head_dim": 8,
+        "num_key_value_heads": 1,
+        "query_key_norm": True,
+        "sandwich_norm": True,
+        "activation": "swiglu",
+        "bias": False,
+    },
+]
+SRC = np.array([[5, 7, 9, 11, 2], [8, 2, PAD, PAD, PAD], [3, 3, 3, 2, PAD]])
+TGT = np.array([[1, 4, 6, 8], [1, 9, 9, 3], [1, 2, 3, 4]])
+
+
+def shaken(model: nn.Module) -> Any:
+    """Random weights far from their start values, gains and biases too."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model.eval()
+
+
+def seq2seq(options: dict[str, Any]) -> Seq2SeqTransformer:
+    torch.manual_seed(3)
+    layers = {"num_encoder_layers": 2, "num_decoder_layers": 3}
+    shape = Seq2SeqSection(**SMALL, **layers, **options)
+    return shaken(Seq2SeqTransformer(shape, V_SRC, V_TGT, joint=False))
+
+
+def causal(options: dict[str, Any]) -> CausalTransformer:
+    torch.manual_seed(4)
+    shape = CausalSection(**SMALL, num_decoder_layers=3, **options)
+    return shaken(CausalTransformer(shape, V_TGT))
+
+
+def close(found: np.ndarray, expected: Tensor | np.ndarray) -> None:
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.asarray(expected), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@torch.inference_mode()
+def test_it_computes_what_the_model_computes(options: dict[str, Any]) -> None:
+    model = seq2seq(options)
+    here = PlainTransformer(weights_of(model))
+    expected, found = AttentionRecord(), Record()
+    src, tgt = torch.from_numpy(SRC), torch.from_numpy(TGT)
+    close(here.encode(SRC), model.encode(src))
+    states = model.states(src, tgt, expected)
+    own, _ = here.decode(TGT, here.prefill(SRC, found), record=found)
+    close(own, states)
+    close(here.output(own), model.output(states))
+    for name in ("encoder", "decoder", "cross"):
+        maps, others = getattr(found, name), getattr(expected, name)
+        assert len(maps) == len(others) > 0
+        for a, b in zip(maps, others, strict=True):
+            close(a, b)
+    assert len(found.encoder_states) == 3
+    assert len(found.decoder_states) == 4
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@torch.inference_mode()
+def test_a_language_model_too(options: dict[str, Any]) -> None:
+    model = causal(options)
+    here = PlainTransformer(causal_weights_of(model))
+    states, _ = here.decode(TGT, here.start(len(TGT)))
+    close(states, model.states(torch.from_numpy(TGT)))
+    close(here.output(states), model(torch.from_numpy(TGT)))
+
+
+@torch.inference_mode()
+def test_vectors_beside_the_tokens_are_those_of_ngrams() -> None:
+    options = {"ngrams": 3, "ngram_buckets": 57, "match_lengths": (1, 2)}
+    model = causal(options)
+    ids = torch.from_numpy(TGT)
+    assert model.ngrams is not None
+    assert model.matches is not None
+    beside = model.ngrams(ids, 4) + model.matches(ids, 4)
+    here = PlainTransformer(causal_weights_of(model))
+    states, _ = here.decode(TGT, here.start(len(TGT)), beside.numpy())
+    close(states, model.states(ids))
+
+
+@pytest.mark.parametrize("options", [OPTIONS[0], OPTIONS[-1]], ids=["plain", "modern"])
+def test_with_a_cache_it_computes_what_it_computes_at_once(
+    options: dict[str, Any],
+) -> None:
+    """In steps of one position and of several, over rows in another order, some twice."""
+    here = PlainTransformer(weights_of(seq2seq(options)))
+    whole, longest = here.decode(TGT, here.prefill(SRC))
+    first, cache = here.decode(TGT[:, :1], here.prefill(SRC))
+    close(first, whole[:, :1])
+    rows = np.array([2, 0, 2])
+    second, cache = here.decode(TGT[rows, 1:3], cache.select(rows))
+    close(second, whole[rows, 1:3])
+    third, _ = here.decode(TGT[rows, 3:], cache)
+    close(third, whole[rows, 3:])
+    again, _ = here.decode(TGT[:, 2:], longest.until(2))
+    close(again, whole[:, 2:])
+    assert (cache.length, longest.length) == (3, 4)
+
+
+def test_padding_changes_nothing() -> None:
+    here = PlainTransformer(weights_of(seq2seq({})))
+    alone, _ = here.decode(TGT[1:2], here.prefill(SRC[1:2, :2]))
+    among, _ = here.decode(TGT, here.prefill(SRC))
+    close(among[1:2], alone)
+
+
+def log_probs(here: PlainTransformer, ids: np.ndarray, cache: Cache) -> np.ndarray:
+    states, _ = here.decode(ids, cache)
+    logits = here.output(states)
+    return np.log(plain.softmax(logits))
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_engine_computes_what_it_computes(options: dict[str, Any]) -> None:
+    model = seq2seq(options)
+    engine = build_engine(model, "cpu", "float32")
+    if engine is None:
+        pytest.skip("no engine here")
+    assert isinstance(engine, Engine)
+    here = PlainTransformer(weights_of(model))
+    expected = log_probs(here, TGT[:1], here.prefill(SRC[:1]))
+    session = engine.session(1, 1)
+    session.read([0], [SRC[0].tolist()])
+    for place, token in enumerate(TGT[0]):
+        inputs = StepInput(
+            *(np.array([number]) for number in (0, 0, place)),
+            np.array([token], np.int32),
+            np.zeros((1, place + 1), np.int32),
+        )
+        _, _, found = session.step(inputs, 1, all_log_probs=True)
+        assert found is not None
+        close(found[0], expected[0, place])
+
+
+def test_it_knows_every_activation_and_norm_of_the_table() -> None:
+    assert plain.ACTIVATIONS.keys() == ACTIVATIONS.keys()
+    assert plain.NORMS.keys() == NORMS.keys()
+    numbers = np.concatenate([np.linspace(-9, 9, 4001), [-100.0, 0.0, 100.0]])
+    x = numbers.astype(np.float32)
+    for name, formula in plain.ACTIVATIONS.items():
+        expected = ACTIVATIONS[name].module()(torch.from_numpy(x))
+        np.testing.assert_allclose(
+            formula(x), expected.numpy(), atol=2e-6, err_msg=name
+        )
+
+
+def test_every_option_of_a_layer_is_among_those_tested() -> None:
+    """But those that only training knows, and the sizes."""
+    tested = {name for options in OPTIONS for name in options} | SMALL.keys()
+    of_training = {"attention_dropout", "activation_dropout", "init_range"}
+    assert LayerShape.model_fields.keys() == (tested - {"tie_embeddings"}) | of_training
+
+
+def test_it_is_short() -> None:
+    """A page of code a block."""
+    for _, function in inspect.getmembers(PlainTransformer, inspect.isfunction):
+        assert len(inspect.getsourcelines(function)[0]) <= 50
