@@ -19,9 +19,9 @@ from weft.decoding.search import (
     continuous_search,
     search_all,
 )
-from weft.engine.batched import BatchedDecoder
 from weft.engine.bindings import Engine
 from weft.engine.from_model import weights_of
+from weft.engine.torch_steps import engine_of_steps
 from weft.kernels.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.tasks.translation import Translation
@@ -67,7 +67,8 @@ def by_torch(job: dict[str, Any]) -> Translate:
         return model.prefill(torch.tensor(padded(sources, PAD_ID)))
 
     def batch(sources: Sequence[Ids]) -> list[Output]:
-        decoder = BatchedDecoder(prefill, step, len(sources), job["beam"])
+        engine = engine_of_steps(prefill, step)
+        decoder = engine.session(len(sources), job["beam"])
         with torch.inference_mode():
             found = dict(
                 continuous_search(

@@ -11,6 +11,7 @@ from weft.decoding.decoder import Hypothesis
 from weft.decoding.search import BeamSettings, Sentence, search_all
 from weft.engine.batched import BatchedEngine
 from weft.engine.ensemble import EnsembleEngine, log_mean
+from weft.engine.torch_steps import TorchCache, engine_of_steps
 from weft.errors import DivergedError
 
 BOS, EOS, V = 0, 1, 7
@@ -36,7 +37,7 @@ def log_probs_after(
     return (2 * torch.randn(V, generator=generator)).log_softmax(-1)
 
 
-def engine(model: int) -> BatchedEngine[Prefixes]:
+def engine(model: int) -> BatchedEngine[TorchCache]:
     def prefill(sources: Sequence[Sequence[int]]) -> Prefixes:
         return Prefixes([(tuple(source), ()) for source in sources])
 
@@ -49,7 +50,7 @@ def engine(model: int) -> BatchedEngine[Prefixes]:
             [log_probs_after(model, source, seen) for source, seen in rows]
         ), Prefixes(rows)
 
-    return BatchedEngine(prefill, step)
+    return engine_of_steps(prefill, step)
 
 
 SENTENCES = [Sentence(i, [i, 3 * i % 4], 8, [5] if i == 4 else []) for i in range(9)]
@@ -61,9 +62,13 @@ BEAMS = [
 
 
 def test_the_mean_is_of_probabilities() -> None:
-    rows = torch.tensor([[0.5, 0.5, 0.0]]).log(), torch.tensor([[0.1, 0.2, 0.7]]).log()
-    torch.testing.assert_close(log_mean(rows).exp(), torch.tensor([[0.3, 0.35, 0.35]]))
-    assert log_mean([torch.full((1, 2), -torch.inf)] * 2).tolist() == [[-math.inf] * 2]
+    with np.errstate(divide="ignore"):
+        rows = np.log(np.array([[[0.5, 0.5, 0.0]], [[0.1, 0.2, 0.7]]], np.float32))
+    np.testing.assert_allclose(np.exp(log_mean(rows)), [[0.3, 0.35, 0.35]], rtol=1e-6)
+    nothing = np.full((1, 2), -np.inf, np.float32)
+    assert log_mean([nothing, nothing]).tolist() == [[-math.inf] * 2]
+    faint = np.full((1, 2), -900.0, np.float32)
+    assert log_mean([faint, nothing])[0, 0] == pytest.approx(-900 - math.log(2))
 
 
 @pytest.mark.parametrize("beams", BEAMS, ids=str)

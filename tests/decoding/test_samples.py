@@ -15,7 +15,7 @@ from weft.decoding.draws import Draws
 from weft.decoding.samples import SampleSettings
 from weft.decoding.sampling import Sampling
 from weft.decoding.search import BeamSettings, Sentence, Waiting, continuous_search
-from weft.engine.batched import BatchedDecoder
+from weft.engine.torch_steps import engine_of_steps
 from weft.errors import DivergedError
 
 BOS, EOS, V = 0, 1, 7
@@ -54,7 +54,7 @@ def sample(
     def prefill(some: Sequence[Sequence[int]]) -> Prefixes:
         return Prefixes([(tuple(source), ()) for source in some])
 
-    decoder = BatchedDecoder(prefill, step, slots, beams.beam_size)
+    decoder = engine_of_steps(prefill, step).session(slots, beams.beam_size)
     return dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
 
 

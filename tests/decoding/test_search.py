@@ -24,6 +24,7 @@ from weft.decoding.search import (
     search_all,
 )
 from weft.engine.batched import BatchedDecoder
+from weft.engine.torch_steps import TorchCache, engine_of_steps
 from weft.errors import DivergedError, UsageError
 
 BOS, EOS, V = 0, 1, 7
@@ -165,7 +166,9 @@ BEAMS = [
 ]
 
 
-def own_steps(slots: int, beams: BeamSettings, coarse: bool) -> BatchedDecoder[Batched]:
+def own_steps(
+    slots: int, beams: BeamSettings, coarse: bool
+) -> BatchedDecoder[TorchCache]:
     """A decoder over a model's own steps: sentences begin together, and rows of its cache are kept,
     reordered and repeated.
     """
@@ -173,7 +176,8 @@ def own_steps(slots: int, beams: BeamSettings, coarse: bool) -> BatchedDecoder[B
     def prefill(sources: Sequence[Sequence[int]]) -> Batched:
         return Batched([(source, ()) for source in sources])
 
-    return BatchedDecoder(prefill, advanced(coarse), slots, beams.beam_size)
+    engine = engine_of_steps(prefill, advanced(coarse))
+    return engine.session(slots, beams.beam_size)
 
 
 @pytest.mark.parametrize(

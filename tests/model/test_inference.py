@@ -26,9 +26,9 @@ from weft.decoding.search import (
     search_all,
 )
 from weft.engine import bindings
-from weft.engine.batched import BatchedDecoder
 from weft.engine.bindings import Engine, Heads, quantized, to_bfloat16
 from weft.engine.from_model import build_engine, weights_of
+from weft.engine.torch_steps import engine_of_steps
 from weft.engine.weights import Linear
 from weft.kernels import native
 from weft.model.attention import MultiHeadAttention
@@ -436,7 +436,10 @@ def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> Non
     with torch.inference_mode():
         found = dict(
             continuous_search(
-                BatchedDecoder(prefill, step, 4, 3), Waiting(sentences), beams, 1000
+                engine_of_steps(prefill, step).session(4, 3),
+                Waiting(sentences),
+                beams,
+                1000,
             )
         )
     expected = search_all(Engine(weights_of(model)), sentences, beams)

@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.decoding.best import first_of_row
 from weft.decoding.draws import Draws
 from weft.errors import DivergedError, UsageError
 
@@ -210,7 +211,7 @@ def _is_first_best(scores: Doubles) -> Flags:
 def _is_in_top_k(log_probs: Doubles, k: int) -> Flags:
     """Mark the k most probable tokens; of those equal to the k-th, the lower ids."""
     smallest = np.partition(log_probs, -k, axis=-1)[:, -k, None]
-    return _are_first(log_probs, smallest, k)
+    return first_of_row(log_probs, smallest, k)
 
 
 def _is_in_nucleus(log_probs: Doubles, p: float) -> Flags:
@@ -221,16 +222,4 @@ def _is_in_nucleus(log_probs: Doubles, p: float) -> Flags:
     mass_before[:, 1:] = masses.cumsum(-1)[:, :-1]
     counts = (mass_before < p).sum(-1, keepdims=True)
     smallest = np.take_along_axis(falling, counts - 1, -1)
-    return _are_first(log_probs, smallest, counts)
-
-
-def _are_first(
-    log_probs: Doubles, smallest: Doubles, counts: int | NDArray[np.int64]
-) -> Flags:
-    """Mark so many of each row, the largest first, down to the smallest (N, 1); of those equal to
-    it, the lower ids.
-    """
-    is_above = log_probs > smallest
-    is_equal = log_probs == smallest
-    room = counts - is_above.sum(-1, keepdims=True)
-    return is_above | (is_equal & (is_equal.cumsum(-1) <= room))
+    return first_of_row(log_probs, smallest, counts)

@@ -3,16 +3,12 @@
 Shapes: R rows of one step, V vocabulary.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from weft.decoding.decoder import Decoder, Engine, Ids, StepInput, TopK
-from weft.engine.batched import best_allowed
+from weft.decoding.best import best_allowed
+from weft.decoding.decoder import Decoder, Engine, Floats, Ids, StepInput, TopK
 
 
 class EnsembleEngine:
@@ -55,23 +51,20 @@ class EnsembleDecoder:
         every = [
             decoder.step(inputs, 1, all_log_probs=True) for decoder in self.decoders
         ]
-        log_probs = log_mean(
-            [
-                torch.from_numpy(everything)
-                for _, _, everything in every
-                if everything is not None
-            ]
-        )
+        log_probs = log_mean([all_of for _, _, all_of in every if all_of is not None])
         best, ids = best_allowed(log_probs, inputs, k)
-        return (
-            best.numpy(),
-            ids.numpy().astype(np.int32),
-            log_probs.numpy() if all_log_probs else None,
-        )
+        return best, ids, log_probs if all_log_probs else None
 
 
-def log_mean(log_probs: Sequence[Float[Tensor, "R V"]]) -> Float[Tensor, "R V"]:
-    """Compute the log of the mean of the probabilities, in double precision."""
-    return (
-        torch.stack(list(log_probs)).double().logsumexp(0) - math.log(len(log_probs))
-    ).float()
+def log_mean(log_probs: Sequence[Floats]) -> Floats:
+    """Compute the log of the mean of the probabilities (R, V), in double precision."""
+    largest = np.maximum.reduce(list(log_probs)).astype(np.float64)
+    # what no model gives a chance stays -inf; taking it away would make it NaN
+    base = np.where(largest == -np.inf, 0.0, largest)
+    total = np.zeros(base.shape)
+    for part in log_probs:
+        total += np.exp(part - base)
+    mean = total / len(log_probs)
+    with np.errstate(divide="ignore"):
+        log_of_mean = base + np.log(mean)
+    return log_of_mean.astype(np.float32)

@@ -34,8 +34,8 @@ from weft.decoding.search import (
     streamed_search,
 )
 from weft.decoding.shortlist import Shortlist
-from weft.engine.batched import BatchedEngine
 from weft.engine.ensemble import EnsembleEngine
+from weft.engine.torch_steps import engine_of_steps
 from weft.errors import OutOfMemoryError
 from weft.predict.alignment import CrossAttention
 from weft.predict.batching import in_batches, in_halves, padded
@@ -106,7 +106,7 @@ class Member:
     @property
     def steps(self) -> Engine:
         """Return an engine that takes the model's own steps, used where there is no native one."""
-        return BatchedEngine(self.prefill, self.step, self.device)
+        return engine_of_steps(self.prefill, self.step, self.device)
 
 
 @dataclass(frozen=True)
