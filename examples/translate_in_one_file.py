@@ -1,13 +1,14 @@
 """Train a Transformer and translate, from text to BLEU: "Attention Is All You Need" in one file.
 
-    python examples/translate_in_one_file.py [train.tsv test.tsv]
+    python examples/translate_in_one_file.py [train.tsv test.tsv [BLEU's tokenizer]]
 
 Without files it learns English to German from Weft's built-in sentences: BLEU 94.5 on 500 that it
-never saw, in 3.2 minutes on one thread of an AMD EPYC server. `weft train` gives the same at the
-same settings (tests/test_example.py), to the last bit where it takes the plain form of its loss.
-Names are those of src/weft; the comment above a part says in which file it stands there. Sections
-are the paper's: Vaswani et al. 2017. B batch, L length, D d_model, H heads, d_k width of a head,
-V vocabulary.
+never saw, in 3.2 minutes on one thread of an AMD EPYC server. The tokenizer of BLEU is 13a, for
+languages with spaces; for Chinese give zh. `weft train` gives the same at the same settings:
+docs/lessons.md has its command. (tests/test_example.py compares both to the last bit; for that it
+lets `weft train` compute its loss in the plain form that stands here.) Names are those of src/weft;
+the comment above a part says in which file it stands there. Sections are the paper's: Vaswani et
+al. 2017. B batch, L length, D d_model, H heads, d_k width of a head, V vocabulary.
 """
 
 import itertools
@@ -81,9 +82,9 @@ def build_tokenizer(texts: list[str], vocab_size: int) -> Tokenizer:
 def make_plan(pairs: PairsOfIds, recipe: Recipe, epoch: int) -> list[list[Tensor]]:
     """Shuffle, sort by length, cut into batches of so many tokens, and shuffle the batches.
 
-    The paper has sentences of similar length in a batch, section 5.1, and says no more. The lines
-    with a comment are details: they make the batches equal those of `weft train`. Skip them on a
-    first reading.
+    The paper's batches have about 25,000 source and 25,000 target tokens of sentences of similar
+    length, section 5.1; how these are chosen it does not say. The lines with a comment are details:
+    they make the batches equal those of `weft train`. Skip them on a first reading.
     """
     generator = np.random.default_rng([recipe.seed, epoch])
     order = generator.permutation(len(pairs))
@@ -136,6 +137,7 @@ def sinusoids(num_positions: int, d_model: int) -> Tensor:
 # model/attention.py, as the next one
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     """Return softmax(Q K^T / sqrt(d_k)) V, equation 1: (B, H, L, d_k)."""
+    # the query is divided, as it has fewer numbers than the product
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     return scores.masked_fill(~mask, -math.inf).softmax(-1) @ value
 
@@ -143,7 +145,9 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor
 class MultiHeadAttention(nn.Module):
     """H attentions side by side, each on its own projections of width d_k, section 3.2.2.
 
-    `query`, `key`, `value` and `output` are W^Q, W^K, W^V and W^O, the first three of all heads.
+    `query`, `key`, `value` and `output` are W^Q, W^K, W^V and W^O, the first three of all heads;
+    each adds a bias, which the paper's have not. `memory` is the text that is attended to: the
+    encoder's output, or x itself.
     """
 
     def __init__(self, recipe: Recipe) -> None:
@@ -218,7 +222,7 @@ class DecoderLayer(nn.Module):
 
 # model/transformer.py, as the next two
 class Embedding(nn.Module):
-    """Token vectors times sqrt(D), plus positions, then dropout, sections 3.4 and 5.4."""
+    """Token vectors times sqrt(D), plus positions, then dropout, sections 3.4, 3.5 and 5.4."""
 
     def __init__(self, recipe: Recipe, vocab_size: int) -> None:
         super().__init__()
@@ -249,7 +253,9 @@ class Seq2SeqTransformer(nn.Module):
         return self.decode(tgt_in, *self.encode(src))
 
     def encode(self, src: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the memory of a source, (B, L, D), and where it is no padding."""
+        """Return the memory of a source, z in the paper's section 3, (B, L, D), and where it is no
+        padding, (B, 1, 1, L).
+        """
         real = (src != PAD_ID)[:, None, None, :]
         x = self.src_embedding(src)
         for layer in self.encoder:
@@ -303,7 +309,7 @@ def seed_random(*place: int) -> None:
 
 def train(model: nn.Module, recipe: Recipe, pairs: PairsOfIds) -> list[float]:
     """Take `max_steps` steps, epoch after epoch; return the loss per target token of each."""
-    optimizer = torch.optim.Adam(  # section 5.3
+    optimizer = torch.optim.Adam(  # section 5.3; fused: one call for all weights
         model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True
     )
     losses: list[float] = []
@@ -317,6 +323,7 @@ def train(model: nn.Module, recipe: Recipe, pairs: PairsOfIds) -> list[float]:
             labels = tgt_out.flatten()
             loss = smoothed_cross_entropy(logits, labels, recipe.label_smoothing)
             num_tgt_tokens = int((labels != PAD_ID).sum())
+            # times the reciprocal, as `weft train` has it: division would round otherwise
             (loss * (1 / num_tgt_tokens)).backward()
             losses.append(loss.item() / num_tgt_tokens)
             optimizer.param_groups[0]["lr"] = learning_rate(recipe, len(losses))
@@ -326,13 +333,14 @@ def train(model: nn.Module, recipe: Recipe, pairs: PairsOfIds) -> list[float]:
                 print(f"step {len(losses)}: loss {losses[-1]:.3f}", flush=True)
 
 
-# decoding/reference.py; the limit: predict/rows.py, `output_limit`
+# decoding/reference.py; the limit: predict/rows.py, `most_tokens`
 @torch.inference_mode()
 def beam_search(model: nn.Module, src: list[int], recipe: Recipe) -> list[int]:
     """Return the best target of one sentence, at most 50 tokens longer, section 6.1."""
     memory, real = model.encode(torch.tensor([[*src, EOS_ID]]))
     limit = memory.shape[1] + 50
     alpha = recipe.length_penalty
+    # by the length of a target, eos counted
     penalties = [((5 + length) / 6) ** alpha for length in range(limit + 1)]
     live = [([], 0.0)]  # ids and their log-probability
     best, best_score = None, -math.inf
@@ -341,6 +349,7 @@ def beam_search(model: nn.Module, src: list[int], recipe: Recipe) -> list[int]:
         # one row of memory per hypothesis; `real`, of one row, broadcasts to them
         logits = model.decode(tgt_in, memory.expand(len(live), -1, -1), real)
         log_probs = logits[:, -1].log_softmax(-1)
+        # these are no text; the paper does not speak of them
         log_probs[:, [PAD_ID, UNK_ID, BOS_ID]] = -math.inf
         candidates = []
         for (ids, log_prob), row in zip(live, log_probs, strict=True):
@@ -356,7 +365,7 @@ def beam_search(model: nn.Module, src: list[int], recipe: Recipe) -> list[int]:
             elif score > best_score:
                 best, best_score = ids[:-1], score
         if not live or live[0][1] / penalties[limit] <= best_score:
-            break  # no live one can become better
+            break  # log-probabilities only fall, so no live one can become better than this
     return live[0][0] if best is None else best
 
 
@@ -380,8 +389,13 @@ class Result(NamedTuple):
     bleu: float
 
 
-def run(recipe: Recipe, train_pairs: Pairs, test_pairs: Pairs) -> Result:
-    """Learn a tokenizer and a model, translate the test, and score the translations."""
+def run(
+    recipe: Recipe, train_pairs: Pairs, test_pairs: Pairs, words: str = "13a"
+) -> Result:
+    """Learn a tokenizer and a model, translate the test, and score the translations.
+
+    `words` is the tokenizer by which BLEU counts, of those that sacreBLEU has.
+    """
     sides = [list(side) for side in zip(*train_pairs, strict=True)]
     tokenizer = build_tokenizer(sides[0] + sides[1], recipe.vocab_size)
     encoded = zip(*map(tokenizer.encode_batch, sides), strict=True)
@@ -391,27 +405,35 @@ def run(recipe: Recipe, train_pairs: Pairs, test_pairs: Pairs) -> Result:
     losses = train(model, recipe, pairs)
     sources, references = (list(side) for side in zip(*test_pairs, strict=True))
     translations = translate(model, tokenizer, sources, recipe)
-    bleu = BLEU(force=True).corpus_score(translations, [references]).score
+    metric = BLEU(tokenize=words, force=True)
+    bleu = metric.corpus_score(translations, [references]).score
     return Result(losses, model, tokenizer, translations, bleu)
 
 
 def read_pairs(path: str) -> Pairs:
     """Read lines of source, tab, target."""
     lines = Path(path).read_text("utf-8").rstrip("\n").split("\n")
-    return [tuple(line.split("\t")) for line in lines]
+    pairs = [tuple(line.split("\t")) for line in lines]
+    for number, pair in enumerate(pairs, start=1):
+        if len(pair) != 2:
+            sys.exit(f"{path}:{number}: write source, tab, target on every line")
+    return pairs
 
 
 def main() -> None:
     """Run the recipe on two files, or on the built-in sentences."""
     began = time.monotonic()
-    if len(sys.argv) == 3:
-        train_pairs, test_pairs = map(read_pairs, sys.argv[1:])
-    else:
+    paths, words = sys.argv[1:3], sys.argv[3:] or ["13a"]
+    if len(paths) == 2 and len(words) == 1:
+        train_pairs, test_pairs = map(read_pairs, paths)
+    elif not paths:
         from weft.data import builtin  # noqa: PLC0415  the text alone
 
         text = builtin.pairs("everyday", "en", "de")
         train_pairs, test_pairs = text.train, text.test
-    result = run(Recipe(), train_pairs, test_pairs)
+    else:
+        sys.exit(f"usage: {sys.argv[0]} [train.tsv test.tsv [BLEU's tokenizer]]")
+    result = run(Recipe(), train_pairs, test_pairs, *words)
     for (src, _), translation in zip(test_pairs[:5], result.translations, strict=False):
         print(f"{src}\n  {translation}")
     print(f"BLEU {result.bleu:.1f}, {(time.monotonic() - began) / 60:.1f} minutes")

@@ -86,6 +86,7 @@ Minutes = Annotated[
     typer.Option(
         "--minutes",
         min=0.1,
+        metavar="N",
         help="Finish within N minutes, scoring included: plans steps and schedule.",
     ),
 ]

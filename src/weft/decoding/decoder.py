@@ -31,8 +31,8 @@ class StepInput:
 
     `sentences` (R) are indices of sentences in the decoder, `beams` (R) those of hypotheses in the
     beam, `positions` (R) those of `tokens` (R) in the output, bos at 0.
-    A row attends to the positions before its own. `ancestors` (R, at least as wide as the largest
-    position) names the beam index at which the hypothesis stood at each of them.
+    A row attends to its own position and to those before it. `ancestors` (R, at least as wide as
+    the largest position) names the beam index at which the hypothesis stood at each of the latter.
     Several positions of one hypothesis may follow each other.
     `banned` has the ids that may not come next, row after row, and `ban_ends` (R) says where each
     row's end; None: nothing is banned.

@@ -47,6 +47,7 @@ def greedy_search(
     DivergedError where the logits are not numbers, UsageError for a limit below 1.
     """
     penalties = _penalties(length_penalty, max_lens)
+    # a beam of one hypothesis, of which one is returned
     rules = _Rules(bos_id, eos_id, tuple(banned_ids), 1, 1, penalties, max_lens.device)
     limits = enumerate(max_lens.tolist())
     return [

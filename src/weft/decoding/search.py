@@ -89,8 +89,8 @@ def search_all(
     """Search with several threads; return each sentence's `n_best` hypotheses, best first, by its
     number.
 
-    A thread takes the longest of the waiting sentences as long as those it works on have at most
-    `batch_tokens` source tokens times beam_size. Where a thread fails, or the caller is
+    A thread takes the longest waiting sentence whenever those that it is working on have no more
+    than `batch_tokens` source tokens times beam_size in all. Where a thread fails, or the caller is
     interrupted, all threads stop at their next step. Raises DivergedError where the logits of a row
     are not numbers.
     """
@@ -394,7 +394,7 @@ class Search:
         top_log_probs: Floats,
         top_ids: Tokens,
     ) -> Extensions:
-        """Choose the k most probable extensions of each beam.
+        """Choose the k most probable extensions of each beam, and set the log-probabilities.
 
         Raises DivergedError where a sentence has none.
         """

@@ -1,9 +1,10 @@
 """Attention: scaled dot products, the masks they work under, and the heads around them.
 
-Shapes, here and in every room of the model: B batch, S source length, T target length, L any
-length, D d_model, H heads, J heads of keys and values, d_k head_dim (the paper's d_k and d_v),
-F d_ff, V vocabulary, N rows while decoding (B x beam_size); of a classifier: C labels, E width of
-the vector of a text, G n-grams. "_" is any number.
+Shapes, here and in every file of `model/`: B batch, S source length, T target length (in
+`attention` T queries and S keys, of any text), L any length, D d_model, H heads, J heads of keys
+and values, d_k head_dim (the paper's d_k and d_v), F d_ff, V vocabulary, N rows while decoding
+(B x beam_size); of a classifier: C labels, E width of the vector of a text, G n-grams. "_" is any
+number.
 
 `operations.linear(x, layer)` is `layer(x)`, and `operations.linears` the same of several layers: in
 training on a CPU a native kernel computes them where there is one.
@@ -52,11 +53,11 @@ def attention_mask(
 
     All masks of a Transformer are made here (section 3.2.3).
 
-    `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. With `num_keys`, a
-    query may not see the future: the last query stands at the last key, the one before it one key
-    earlier, and so on. With `segments`, which numbers texts side by side in a row, queries and keys
-    are the row's positions, and none sees another text; padding, numbered 0, is one of them. None
-    means that everything may be attended.
+    `key_padding_mask` is True at padding, as `nn.MultiheadAttention` has it. `num_keys` makes the
+    mask causal, so that no query sees the future: the last query stands at the last key, the one
+    before it one key earlier, and so on. With `segments`, which numbers texts side by side in a
+    row, queries and keys are the row's positions, and none sees another text; padding, numbered 0,
+    is one of them. None means that everything may be attended.
     """
     # no query attends to padding
     visible = None if key_padding_mask is None else ~key_padding_mask[:, None, None, :]
@@ -93,7 +94,8 @@ def attention(
         weights = scores.softmax(-1)
     else:
         # Where a query may not attend, a large negative number makes its weight zero. It is added,
-        # which costs nothing in backward, and finite: a row of -inf alone would become NaN.
+        # which costs nothing in backward, and finite: a row of -inf alone would become NaN. Half
+        # of the least number, so that with a negative score it stays finite.
         least = torch.finfo(scores.dtype).min / 2
         added = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, least)
         weights = (scores + added).softmax(-1)
@@ -185,7 +187,7 @@ class MultiHeadAttention(nn.Module):
         mask: Mask = None,
         maps: list[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], KeysValues]:
-        """Attend from each position of x; return the output, and the keys and values it is made of.
+        """Attend from each position of x; return the output, and the attended keys and values.
 
         With a `memory`, the keys and values of another text, it is cross-attention. Else it is
         self-attention, over x and the `past`, the cached keys and values of the positions before x:

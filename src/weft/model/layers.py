@@ -86,7 +86,8 @@ class Residual(nn.Module):
         self, x: Float[Tensor, "B L D"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "B L D"]:
         # the paper's form: what the norm gives is also the next x of the residuals, so it must stay
-        # in float32 and cannot be `operations.normed`, whose result has the type of products
+        # in float32 and cannot be `operations.normed`, whose result has the dtype of matrix
+        # products, such as bfloat16
         if not self.norm_first:
             return self.norm(operations.add_dropped(x, sublayer(x), self.dropout))
         y = sublayer(operations.normed(x, self.norm))
@@ -125,7 +126,7 @@ class EncoderLayer(nn.Module):
 class CausalLayer(nn.Module):
     """A decoder layer without a memory: causal self-attention, then feed-forward.
 
-    Language models are made of it, of which the paper has none.
+    Language models, which the paper does not have, are built from it.
     """
 
     def __init__(self, shape: LayerShape) -> None:

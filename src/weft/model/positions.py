@@ -30,7 +30,7 @@ def sinusoids(
 def segment_positions(segments: Int[Tensor, "B L"]) -> Int[Tensor, "B L"]:
     """Count positions from 0 within their own segments; a segment is a run of equal numbers."""
     index = torch.arange(segments.shape[1], device=segments.device)
-    # what a row begins with begins at index 0, which needs no mark
+    # the first segment begins at index 0 and needs no mark
     first = segments[:, :1]
     begins = segments.diff(dim=1, prepend=first) != 0
     # of each position, the index at which its segment began

@@ -152,7 +152,7 @@ class Seq2SeqTransformer(nn.Module):
     ) -> DecoderCache:
         """Encode the source; return the cache that decoding starts from.
 
-        (Of a language model, `prefill` reads the prompt; here what is read first is the source.)
+        (In a language model, `prefill` reads the prompt; here what is read first is the source.)
         The cache has the memory's keys and values of each decoder layer, projected once, and no
         target position yet.
         """

@@ -28,7 +28,7 @@ from weft.predict.segments import Plan, RowLengths, SourceRow, plan_rows
 from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
 
-# from so many ids on, the length of a source predicts that of its translation
+# ids from which on the length of a source predicts that of its translation
 LONG_SOURCE = 10
 # times the least ratio of lengths in training: a translation below it may have left something out
 FAR_BELOW = 0.7

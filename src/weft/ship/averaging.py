@@ -155,7 +155,7 @@ The weights are the mean of those of:
 
 {listed}
 
-The scores above are not of it.
+The scores above are those of the original model, not of this one.
 """
     facts = {
         "averaged": len(names),

@@ -19,11 +19,11 @@ from weft.folder import durable
 from weft.training.schedule import learning_rate
 from weft.training.trainer import OPEN, Plan
 
-# evaluations: at most so many, and at most this share of the time
+# the most evaluations of a run, and the largest share of its time that they may take
 EVALUATIONS = 15
 SHARE = 0.15
 LEAST_STEPS = 20
-# the latest steps that tell the speed: so many, or this share of all
+# how many of the latest steps tell the speed, and which share of all if that is more
 WINDOW = 20
 WINDOW_SHARE = 0.25
 PUBLISHING = 2.0  # seconds, for files

@@ -31,7 +31,7 @@ from weft.training.loss import LossSums
 Parallel = Literal["ddp", "fsdp"]
 # for the others, while the first encodes a large corpus
 PATIENCE = timedelta(minutes=60)
-# what is called of a model or layer besides forward
+# the methods of a model or layer, besides forward, that are called from outside
 DOORS = ("states", "output", "prefill", "decode", "start")
 
 T = TypeVar("T")
@@ -251,7 +251,7 @@ def outermost_layers(module: nn.Module) -> list[nn.Module]:
 
 
 class _LossOf(nn.Module):
-    """A loss as a module, for gradients are joined in a module's forward pass.
+    """A loss wrapped as a module: DDP joins gradients only through a module's forward pass.
 
     It has the model's parameters and not its buffers, which are tables that are the same in every
     process.

@@ -22,8 +22,8 @@ from weft.training.trackers import Tracker
 EVALUATION_SECONDS = "evaluation_seconds"
 WORTH_SAYING = 0.05  # of a step, that is spent on waiting for its batches
 _NEWS = 0.1  # what is foreseen is said anew where it differs by so much
-_LEANING = 10  # so many steps count as foreseen, beside those that were measured
-# so many evaluations tell what the next will take: the first ones of a run are slower
+_LEANING = 10  # steps whose foreseen time counts beside those that were measured
+# the latest evaluations that tell what the next will take: the first ones of a run are slower
 _LATEST = 3
 
 

@@ -27,7 +27,7 @@ class LossSums:
     num_tokens: int
 
 
-# so many rows of logits are made float32 at a time: they fit into a CPU's cache
+# rows of logits that are converted to float32 at a time: they fit into a CPU's cache
 CHUNK_ROWS = 256
 
 
@@ -36,8 +36,9 @@ class CrossEntropy:
     """Cross-entropy against a smoothed target (Vaswani et al. 2017, section 5.4).
 
     The true token has 1 - label_smoothing, padding has nothing, and the V - 2 other tokens share
-    the rest (Szegedy et al. 2016, section 7, with padding left out). The gradient is that of the
-    Kullback-Leibler divergence to the same target; the values differ by the target's entropy.
+    the rest (after Szegedy et al. 2016, section 7, where all labels share it, the true one too).
+    The gradient is that of the Kullback-Leibler divergence to the same target; the values differ by
+    the target's entropy.
 
     It has three forms, which differ by rounding alone. Training on a CPU takes the native kernel,
     `operations.cross_entropy`. With training.kernels=torch, on a GPU and without gradients it is
@@ -208,6 +209,7 @@ def _chunk(
     x = logits.float()
     log_total = x.logsumexp(-1)
     true = x.gather(-1, labels[:, None]).squeeze(-1)
+    # each of the V - 2 others is a logit less the logarithm of the total
     others = x.sum(-1) - x[:, pad_id] - true - (x.shape[-1] - 2) * log_total
     nll = ((log_total - true) * real).sum()
     if gradient is not None:
@@ -250,7 +252,7 @@ class ClassLoss:
     target, is multiplied by the weight of its own label: so that target is the best answer whatever
     the weights, which say only how much each text counts. (torch.nn.functional.cross_entropy weighs
     each label's share of the target by that label's weight; the best answer to a text is then a
-    rare label, which it has not.)
+    rare label, which it does not have.)
 
     Several labels: one yes or no for each, smoothed towards one half (Szegedy et al. 2016, section
     7, with two classes), summed over the labels, each times its weight, yes and no alike.

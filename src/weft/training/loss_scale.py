@@ -1,8 +1,8 @@
 """The scale of a loss whose products are computed in float16.
 
-Gradients of float16 products are computed of a multiple of the loss, or small ones would be 0. The
-multiple is halved, and the update computed again, where large ones overflow (Micikevicius et al.
-2018, "Mixed Precision Training", section 3.2).
+Gradients of float16 products are computed from a multiple of the loss, or small ones would be 0.
+The multiple is halved, and the update computed again, where large ones overflow (Micikevicius et
+al. 2018, "Mixed Precision Training", section 3.2).
 """
 
 import math

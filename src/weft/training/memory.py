@@ -17,7 +17,7 @@ from weft.training.distributed import outermost_layers
 from weft.training.loss import LossSums
 from weft.training.trainer import B
 
-SPARE = 0.8  # of what is free may be planned with
+SPARE = 0.8  # the share of free memory that a plan may use
 # a step takes this many times what its forward pass keeps: backward has results, too
 BESIDE = 1.3
 # bytes a parameter: gradient, two moments, a copy for products, and room for one more gradient

@@ -30,6 +30,9 @@ def learning_rate(
 
 
 def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
+    """Return the factor of the learning rate; `step` and `steps` are counted from the end of the
+    warm-up.
+    """
     if settings.schedule == "cosine":
         half_wave = 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0)))
         return settings.final_fraction + (1 - settings.final_fraction) * half_wave

@@ -90,7 +90,7 @@ class Timekeeper(Protocol):
     def reconsider(self, step: int) -> int: ...
 
 
-# Step -> scores: the first decides, and between equal ones the second; of a loss, less is better.
+# Step -> scores: the first decides, and between equal ones the second; for a loss, lower is better.
 Evaluate = Callable[[int], Mapping[str, float]]
 
 
@@ -180,6 +180,7 @@ class Trainer(Generic[B]):
             self._asking_signals(),
             self.log.running(self.progress, self.plan.max_steps, eval_every),
         ):
+            # a run that was stopped before an evaluation makes up for it first
             if self.progress.evaluation_due:
                 self._finish_step()
             while not self._finished():
@@ -233,6 +234,7 @@ class Trainer(Generic[B]):
         improved = (
             self._evaluate() if self.progress.evaluation_due and not stopping else False
         )
+        # an evaluation that is due still was put off by a signal
         stop = self.progress.evaluation_due or (stopping and not self._finished())
         if improved or stop or self._finished() or self._due(self.plan.save_every):
             self._save()
