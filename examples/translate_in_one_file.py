@@ -364,8 +364,10 @@ def beam_search(model: nn.Module, src: list[int], recipe: Recipe) -> list[int]:
                 live.append((ids, log_prob))
             elif score > best_score:
                 best, best_score = ids[:-1], score
+        # log-probabilities only fall, and the limit has the largest penalty: no live one can
+        # become better than this
         if not live or live[0][1] / penalties[limit] <= best_score:
-            break  # log-probabilities only fall, so no live one can become better than this
+            break
     return live[0][0] if best is None else best
 
 
@@ -396,6 +398,7 @@ def run(
 
     `words` is the tokenizer by which BLEU counts, of those that sacreBLEU has.
     """
+    metric = BLEU(tokenize=words, force=True)  # first: it may lack a package
     sides = [list(side) for side in zip(*train_pairs, strict=True)]
     tokenizer = build_tokenizer(sides[0] + sides[1], recipe.vocab_size)
     encoded = zip(*map(tokenizer.encode_batch, sides), strict=True)
@@ -405,14 +408,16 @@ def run(
     losses = train(model, recipe, pairs)
     sources, references = (list(side) for side in zip(*test_pairs, strict=True))
     translations = translate(model, tokenizer, sources, recipe)
-    metric = BLEU(tokenize=words, force=True)
     bleu = metric.corpus_score(translations, [references]).score
     return Result(losses, model, tokenizer, translations, bleu)
 
 
 def read_pairs(path: str) -> Pairs:
     """Read lines of source, tab, target."""
-    lines = Path(path).read_text("utf-8").rstrip("\n").split("\n")
+    try:
+        lines = Path(path).read_text("utf-8").rstrip("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"{path}: {error}")
     pairs = [tuple(line.split("\t")) for line in lines]
     for number, pair in enumerate(pairs, start=1):
         if len(pair) != 2:
@@ -424,7 +429,7 @@ def main() -> None:
     """Run the recipe on two files, or on the built-in sentences."""
     began = time.monotonic()
     paths, words = sys.argv[1:3], sys.argv[3:] or ["13a"]
-    if len(paths) == 2 and len(words) == 1:
+    if len(paths) == 2 and len(words) == 1 and words[0] in BLEU.TOKENIZERS:
         train_pairs, test_pairs = map(read_pairs, paths)
     elif not paths:
         from weft.data import builtin  # noqa: PLC0415  the text alone

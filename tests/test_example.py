@@ -6,7 +6,9 @@ bits, which training makes larger. With the plain form in both, all is equal.
 
 import importlib.util
 import json
+import shlex
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +19,7 @@ from safetensors.torch import load_file
 
 import weft
 from weft.data import builtin
+from weft.recipes.file import load_recipe
 from weft.run.train import Request, train
 from weft.training import loss
 from weft.training.log import Log
@@ -152,3 +155,62 @@ def test_translations_and_bleu_are_those_of_weft_train(
     assert result.translations == beam
     assert own == greedy
     assert result.bleu == pytest.approx(verdict.test["bleu"], abs=1e-9)
+
+
+def test_the_command_of_the_lessons_has_the_settings_of_the_example() -> None:
+    """With the example's sizes, the settings of the runs above are those of the command."""
+    recipe = example().Recipe()
+    sizes = {
+        "tokenizer.src.vocab_size": recipe.vocab_size,
+        "tokenizer.tgt.vocab_size": recipe.vocab_size,
+        "batches.tokens_per_batch": recipe.tokens_per_batch,
+        "model.d_model": recipe.d_model,
+        "model.d_ff": recipe.d_ff,
+        "model.num_heads": recipe.num_heads,
+        "model.num_encoder_layers": recipe.num_layers,
+        "model.num_decoder_layers": recipe.num_layers,
+        "model.dropout": recipe.dropout,
+        "training.max_steps": recipe.max_steps,
+        "training.eval_every": recipe.max_steps,
+        "training.warmup_steps": recipe.warmup_steps,
+        "training.label_smoothing": recipe.label_smoothing,
+        "training.seed": recipe.seed,
+        "training.threads": "none",
+        "decoding.beam_size": recipe.beam_size,
+        "decoding.length_penalty": recipe.length_penalty,
+    }
+    compared = {**SETTINGS, **sizes}
+    expected = load_recipe(None, [f"{key}={value}" for key, value in compared.items()])
+    lessons = (EXAMPLE.parent.parent / "docs" / "lessons.md").read_text("utf-8")
+    (command,) = (line for line in lessons.split("\n") if "runs/one-file" in line)
+    flags = pairwise(shlex.split(command))
+    own = load_recipe("demo", [value for flag, value in flags if flag == "--set"])
+    assert own.data.builtin == "everyday"
+    assert (own.data.src_lang, own.data.tgt_lang) == ("en", "de")
+    for section in ("tokenizer", "batches", "model", "training", "decoding"):
+        assert getattr(own, section) == getattr(expected, section)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--help"], "usage: translate_in_one_file.py [train.tsv test.tsv"),
+        (["lines.tsv"], "usage: translate_in_one_file.py [train.tsv test.tsv"),
+        (["lines.tsv", "lines.tsv", "chars"], "usage: translate_in_one_file.py [train"),
+        (["lines.en", "lines.tsv"], "lines.en:2: write source, tab, target"),
+        (["gone.tsv", "lines.tsv"], "gone.tsv: [Errno 2] No such file or directory"),
+    ],
+)
+def test_a_wrong_command_of_the_example_is_told(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lines.en").write_text("a\tb\nno tab\n", "utf-8")
+    Path("lines.tsv").write_text("a\tb\n", "utf-8")
+    monkeypatch.setattr(sys, "argv", [EXAMPLE.name, *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        example().main()
+    assert str(stopped.value).startswith(said)
