@@ -82,7 +82,9 @@ def average(
     output: Annotated[Path, typer.Option("--output", help="The new model folder.")],
     last: Annotated[
         int | None,
-        typer.Option(help="With one folder: average its newest N checkpoints."),
+        typer.Option(
+            help="With one folder: average its newest N checkpoints; without it, all that it kept, the best one too."
+        ),
     ] = None,
 ) -> None:
     """Average the weights of a run's checkpoints, or of several models."""

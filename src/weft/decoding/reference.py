@@ -47,8 +47,15 @@ def greedy_search(
     DivergedError where the logits are not numbers, UsageError for a limit below 1.
     """
     penalties = _penalties(length_penalty, max_lens)
-    # a beam of one hypothesis, of which one is returned
-    rules = _Rules(bos_id, eos_id, tuple(banned_ids), 1, 1, penalties, max_lens.device)
+    rules = _Rules(
+        bos_id,
+        eos_id,
+        tuple(banned_ids),
+        beam_size=1,
+        n_best=1,
+        penalties=penalties,
+        device=max_lens.device,
+    )
     limits = enumerate(max_lens.tolist())
     return [
         _greedy_alone(step, _row(cache, i, rules), limit, rules) for i, limit in limits

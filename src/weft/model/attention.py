@@ -143,8 +143,8 @@ class MultiHeadAttention(nn.Module):
     """H attentions side by side, each on its own projections of width d_k (section 3.2.2).
 
     `query`, `key`, `value` and `output` are the paper's W^Q, W^K, W^V and W^O; each of the first
-    three holds the matrices of all heads. d_k may be any width: the heads' outputs, H x d_k wide
-    together, are projected back to D.
+    three holds the matrices of all heads. With `bias` they add vectors, which the paper's do not
+    have. d_k may be any width: the heads' outputs, H x d_k wide together, are projected back to D.
 
     The other options are not in the paper. `dropout` is that of the weights. With `rotary`, queries
     and keys are turned by their positions. With fewer `key_value_heads`, each of these J serves H /
@@ -182,24 +182,24 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        memory: KeysValues | None = None,
+        memory_keys_values: KeysValues | None = None,
         past: KeysValues | None = None,
         mask: Mask = None,
         maps: list[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], KeysValues]:
         """Attend from each position of x; return the output, and the attended keys and values.
 
-        With a `memory`, the keys and values of another text, it is cross-attention. Else it is
+        With `memory_keys_values`, those of the encoder's output, it is cross-attention. Else it is
         self-attention, over x and the `past`, the cached keys and values of the positions before x:
         what is returned is then the longer past. To `maps` the weights before dropout are appended.
         """
-        if memory is None:
+        if memory_keys_values is None:
             # self-attention: queries, keys and values are all projections of x
             query, attended = self.queries_keys_values(x, past)
         else:
             # cross-attention: `keys_values` projected the memory once for all target positions
             query = self.queries(x)
-            attended = memory
+            attended = memory_keys_values
         heads = attend(
             query,
             self._for_all_heads(attended.key),

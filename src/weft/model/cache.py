@@ -72,7 +72,9 @@ class CausalCache:
 
 @dataclass(frozen=True)
 class LayerCache:
-    """The cache of an encoder-decoder's layer: the target positions so far, and the memory."""
+    """The cache of an encoder-decoder's layer: keys and values of the target so far and of the
+    memory.
+    """
 
     past: KeysValues
     memory: KeysValues

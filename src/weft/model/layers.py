@@ -160,8 +160,8 @@ class CausalLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Causal self-attention, cross-attention over the memory, then feed-forward (section 3.1).
 
-    The memory is the encoder's output. The same layer decodes all positions at once in training,
-    and the next one while translating: its `cache` has keys and values of all before.
+    The memory is the encoder's output, the paper's z. The same layer decodes all positions at once
+    in training, and the next one while translating: its `cache` has keys and values of all before.
     """
 
     def __init__(self, shape: LayerShape) -> None:
@@ -191,7 +191,7 @@ class DecoderLayer(nn.Module):
         self_maps = None if record is None else record.decoder
         cross_maps = None if record is None else record.cross
         past = cache.past
-        memory = cache.memory
+        memory_keys_values = cache.memory
 
         # A residual takes a function of one tensor that returns one. The longer past, a second
         # result, is assigned to `past` of the method.
@@ -201,13 +201,15 @@ class DecoderLayer(nn.Module):
             return out
 
         def cross_attention(y: Tensor) -> Tensor:
-            out, _ = self.cross_attention(y, memory, mask=memory_mask, maps=cross_maps)
+            out, _ = self.cross_attention(
+                y, memory_keys_values, mask=memory_mask, maps=cross_maps
+            )
             return out
 
         x = self.residuals[0](x, self_attention)
         x = self.residuals[1](x, cross_attention)
         x = self.residuals[2](x, self.feed_forward)
-        return x, LayerCache(past, memory)
+        return x, LayerCache(past, memory_keys_values)
 
 
 def build_norm(shape: LayerShape) -> AnyNorm:

@@ -164,10 +164,10 @@ class Seq2SeqTransformer(nn.Module):
 
     def decode(
         self,
-        ids: Int[Tensor, "N L"],
+        ids: Int[Tensor, "N T"],
         cache: DecoderCache,
         record: AttentionRecord | None = None,
-    ) -> tuple[Float[Tensor, "N L D"], DecoderCache]:
+    ) -> tuple[Float[Tensor, "N T D"], DecoderCache]:
         """Decode new target positions after the cache; return their states and the longer cache.
 
         In training these are all positions at once, while translating the newest one.

@@ -1,4 +1,4 @@
-"""A model from several: the mean of the weights of a run's last checkpoints, or of like models.
+"""A model from several: the mean of the weights of a run's checkpoints, or of like models.
 
 Source: Vaswani et al. 2017, section 6.1, where the last 5 or 20 checkpoints are averaged.
 """
@@ -33,9 +33,9 @@ def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list
     into it.
 
     Of one folder these are the checkpoints that its run keeps, the newest `last` of them (None:
-    all); of several folders their own weights. Everything else is the first folder's. Raises
-    UsageError where there are not two to take the mean of, or `out` holds something; FolderError
-    where a folder is damaged, or unlike the first.
+    all, also the best one, however old); of several folders their own weights. Everything else is
+    the first folder's. Raises UsageError where there are not two to take the mean of, or `out`
+    holds something; FolderError where a folder is damaged, or unlike the first.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--output {out}: holds something already; give a new folder")

@@ -39,6 +39,7 @@ def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
     if settings.schedule == "step":
         return settings.decay_factor ** (step // settings.decay_every)
     if settings.schedule == "wsd":
+        # decay_fraction is one of all steps, those of the warm-up included
         stable = max(
             steps - settings.decay_fraction * (steps + settings.warmup_steps), 0.0
         )
