@@ -680,3 +680,13 @@ def test_every_key_that_is_gone_has_a_row_in_the_experiments() -> None:
     rows = page.partition("## Removed because it did not win")[2].split("\n")
     for key in RETIRED:
         assert [row for row in rows if f"`{key}`" in row and row.startswith("| ")]
+
+
+def test_a_recipe_json_beside_the_folder_of_the_run_is_found(tmp_path: Path) -> None:
+    run = tmp_path / "model" / "run"
+    run.mkdir(parents=True)
+    for name in ("config.json", "run/recipe.json"):
+        (tmp_path / "model" / name).write_text("{}")
+    with pytest.raises(UsageError) as caught:
+        load_recipe(str(tmp_path / "model" / "recipe.json"))
+    assert str(caught.value).endswith(f"did you mean {run / 'recipe.json'}?")

@@ -20,7 +20,7 @@ from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, sampling
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.labelling import LabelCount, count_labels
-from weft.inspection.diagnosis.model import labels_missed, out_of_balance
+from weft.inspection.diagnosis.model import labels_missed_in_run, out_of_balance
 from weft.inspection.diagnosis.training import ended_early, few_passes
 from weft.inspection.diagnosis.use import contaminated_test
 from weft.inspection.history import History, read_history
@@ -597,6 +597,33 @@ def test_names_a_frequent_label_that_wins_where_nothing_is_seen() -> None:
     assert "class_weights" not in cause.remedy
 
 
+@pytest.mark.parametrize(
+    ("weights", "remedy"),
+    [
+        ("balanced", "train with a table of training.class_weights in which each"),
+        ({"red": 1.0, "blue": 3.0}, 'train on more rows with the label "blue"'),
+    ],
+)
+def test_weights_that_are_too_mild_are_not_taken_back(
+    weights: Any, remedy: str
+) -> None:
+    """Red is frequent in the run's own test, and named too often although blue weighs more."""
+    wanted = [["red"]] * 20 + [["blue"]] * 20
+    given = [["red"]] * 38 + [["blue"]] * 2
+    per_class = [
+        {"label": "red", "recall": 1.0, "support": 50},
+        {"label": "blue", "recall": 0.0, "support": 5},
+    ]
+    settings = {"training": {"class_weights": weights}}
+    run = Run({"test": {"per_class": per_class}}, settings, None, None)
+    cause = out_of_balance(given, wanted, run)
+    assert cause is not None
+    assert cause.remedy.startswith(remedy)
+    turned = out_of_balance(wanted, given, run)  # blue is named too often
+    assert turned is not None
+    assert turned.remedy.startswith("train without training.class_weights")
+
+
 def test_labels_that_are_one_are_named_before_weights_are_advised() -> None:
     wanted = [["Billing"]] * 24 + [["billing "]] * 16
     given = [["Billing"]] * 38 + [["billing "]] * 2
@@ -707,7 +734,7 @@ def test_names_labels_that_are_never_answered_though_accuracy_is_good(
 
     def cause_by(weights: Any = None, **verdict: Any) -> Cause | None:
         settings = {"training": {"class_weights": weights}}
-        return labels_missed(Evidence(task, Run(verdict, settings, None, None)))
+        return labels_missed_in_run(Evidence(task, Run(verdict, settings, None, None)))
 
     cases = {
         "0 of 6 rows right": {"test": test},

@@ -6,6 +6,7 @@ import csv
 import importlib.metadata
 import io
 import json
+import math
 import os
 import random
 import signal
@@ -860,6 +861,7 @@ def test_several_labels_end_to_end(train: Train, tmp_path: Path, write: Write) -
         True,
         ["merry", "odd", "sad"],
     )
+    assert task.loss_of_guessing == pytest.approx(3 * math.log(2))
     both, none = task.predictor().classify(["odd fish merry", "cat dog horse"])
     assert (both.label, both.labels) == ("merry, odd", ["merry", "odd"])
     assert (none.label, none.labels, none.probability) == ("", [], 0.0)

@@ -138,8 +138,11 @@ def _read_tree(name_or_file: str) -> dict[str, Any]:
 
 
 def _files_beside(path: Path) -> list[str]:
-    """Return the paths of all files in a path's folder."""
+    """Return the paths of all files in a path's folder, or of the run's recipe that is meant."""
+    recipe = path.parent / "run" / path.name
     try:
+        if path.name == "recipe.json" and recipe.is_file():
+            return [str(recipe)]
         return [str(path.parent / name) for name in os.listdir(path.parent)]
     except (OSError, ValueError):
         return []

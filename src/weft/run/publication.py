@@ -184,7 +184,9 @@ def _advice(
     folder = run.folder
     is_poor = judged.verdict not in (USABLE, NOT_JUDGED)
     may_help = run.is_stopped or not judged.is_flat
-    if judged.still_improves or (is_poor and may_help):
+    if judged.figures.get("alike") and not run.is_stopped:
+        yield "try next: unify the labels in the text, then give the same command with --fresh"
+    elif judged.still_improves or (is_poor and may_help):
         by_clock = read_time_plan(folder.plan)
         warmup = _warmup_steps(folder)
         is_known = seconds and (run.verdict.max_steps or not run.is_stopped)

@@ -310,7 +310,11 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
 
     @property
     def loss_of_guessing(self) -> float:
-        """Return the loss of guessing among the labels, in nats."""
+        """Return the loss of guessing among the labels, in nats; where a text may have several, of
+        guessing yes or no for each.
+        """
+        if self.config.multi_label:
+            return len(self.labels) * math.log(2)
         return math.log(max(len(self.labels), 2))
 
     @property

@@ -50,6 +50,7 @@ def test_variants_of_a_label(labels: tuple[str, ...], slip: str) -> None:
         ("C", "C++", "C#"),
         ("class1", "class2", "class3"),
         ("sport", "politics", "science"),
+        ("disappointment", "joy", "disappointment|fear"),
     ],
 )
 def test_different_labels_are_no_variants(labels: tuple[str, ...]) -> None:

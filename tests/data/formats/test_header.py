@@ -123,7 +123,8 @@ class TestTsv:
         assert len(text) == len(SENTENCES) + 1
         note = (
             f"{path}: the first row (English, Our language) is read as a pair; if it names the columns, "
-            "add --set data.src_lang=en --set data.tgt_lang=kos (with their codes), or name them source and target"
+            "add --set data.src_lang=en --set data.tgt_lang=kos (kos stands for the code of Our language), "
+            "or name them source and target"
         )
         assert text.notes == [note]
         text = read_pairs(path, "en", "kos")

@@ -147,3 +147,27 @@ def test_errors_are_shown_in_their_share(num_wrong: int, shown: int) -> None:
     examples = verdict_on(rows).examples
     assert sum(one["answer"] != one["label"] for one in examples) == shown
     assert len(examples) == 5
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({"a": 90, "b": 12}, "more rows: it was trained on 102"),
+        (
+            {"a": 900, "b": 400, "c": 26},
+            (
+                "more rows of the rare labels ('a' has 900, 'c' 26); "
+                "or training.class_weights=balanced, which gives these more weight"
+            ),
+        ),
+    ],
+)
+def test_what_helps_a_draft_is_told_last(counts: dict[str, int], said: str) -> None:
+    found = Judgement(DRAFT, ["counting words does better"])
+    draft = with_labels(found, counts, counts)
+    assert draft.with_curve("", []).helps == [said]
+    assert draft.with_curve("", ["one", "two"]).helps == ["one", "two"]
+    usable = with_labels(Judgement(USABLE, ["for use"]), counts, counts)
+    assert usable.with_curve("", []).helps == ()
+    alike = with_labels(found, {"a": 9, "A": 9}, {"a": 9})
+    assert alike.with_curve("", []).helps == []

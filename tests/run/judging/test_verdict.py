@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from weft.folder.model_folder import RunFolder
+from weft.inspection.diagnosis import Run
 from weft.kernels.machine import Machine
 from weft.recipes.file import build_recipe
 from weft.run.finishing import _texts_again
-from weft.run.judging.judgement import NOT_YET, Judgement
-from weft.run.judging.verdict import judge_run
+from weft.run.judging.judgement import NOT_YET, USABLE, Judgement
+from weft.run.judging.verdict import _of_few_steps, judge_run
 from weft.run.origin import read_record
 from weft.tasks.choice import load_task
+from weft.training.budget import TimePlan
 
 PLAIN = Machine("cpu", "float32", 1, "tests are small")
 
@@ -69,3 +71,20 @@ def test_scores_that_do_not_rise_after_too_few_steps_are_not_called_flat(
     assert not found.is_flat
     monkeypatch.setattr("weft.run.judging.verdict.explain_run", lambda *given: [])
     assert judged(folder, monkeypatch, improves=False).is_flat
+
+
+@pytest.mark.parametrize(
+    ("steps", "recipe_steps", "is_said"),
+    [(37, 660, True), (200, 660, False), (37, None, False)],
+)
+def test_a_run_of_far_fewer_steps_than_its_recipe_has_says_so(
+    steps: int, recipe_steps: int | None, is_said: bool
+) -> None:
+    found = Judgement(USABLE, ["for text like the training text"])
+    plan = TimePlan(1.5, recipe_steps, 10, 10, 5, 0.01, steps)
+    run = Run({"step": steps}, None, None, None, plan)
+    few = "it had 37 steps, where the recipe has 660: give it more minutes"
+    said = [*found.says, few]
+    assert _of_few_steps(found, run).says == (said if is_said else found.says)
+    without = Run({"step": steps}, None, None, None)
+    assert _of_few_steps(found, without) == found

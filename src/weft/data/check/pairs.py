@@ -206,12 +206,12 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
 
 def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
     found = pairs.alignment.numbers_differ()
-    what = "both sides have numbers, but different ones"
+    what = "both sides have numbers, but not the same ones"
     yield from pairs.rows.shares(
         found,
         "numbers-differ",
         what,
-        "check which number is right",
+        "check which number is right; one that the other side writes as a word is no error",
         0.05,
         evidence=lambda i: _other_numbers(pairs, i),
     )
@@ -220,15 +220,19 @@ def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
 def _other_numbers(pairs: PairText, i: int) -> Evidence:
     """Return the numbers of each side of a pair that the other side has not, or not as often."""
     src, tgt = (numbers_in(side[i]) for side in pairs.sides)
-    names: list[str] = []
+    names: dict[str, str] = {}
     places: list[int | None] = []
-    for own, other in ((src, tgt), (tgt, src)):
+    for name, own, other in (("source", src, tgt), ("target", tgt, src)):
         alone = _values(own) - _values(other)
         matches = [match for value, match in own if value in alone]
         written = list(dict.fromkeys(match[0] for match in matches))
-        names.append(", ".join(written[:_MOST_NUMBERS]) or "none")
+        if written:
+            names[name] = ", ".join(written[:_MOST_NUMBERS])
         places.append(matches[0].start() if matches else None)
-    return Evidence(" against ".join(names), pairs.rows.around(i, places))
+    said = " against ".join(names.values())
+    if len(names) == 1:
+        said += f" in the {next(iter(names))} alone"
+    return Evidence(said, pairs.rows.around(i, places))
 
 
 def _values(numbers: Sequence[Number]) -> Counter[int]:

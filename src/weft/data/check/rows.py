@@ -34,6 +34,7 @@ _FEWEST_JOINED = 3  # such labels, that tell of a separator
 _MOST_GROUPS = 3  # of labels written in several ways, that a message names
 # likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
 _SPELLING = 0.84
+_SLIP_LETTERS = 2  # at most so many differ
 _SLIP_SHARE = 0.02  # of the common label's rows, which a slip does not reach
 _LEAST_LETTERS = 4  # of a label that may be misspelled
 
@@ -323,9 +324,16 @@ def _slips(counts: Mapping[str, int]) -> dict[str, str]:
             other for other in words if counts[label] <= _SLIP_SHARE * counts[other]
         ]
         for near in difflib.get_close_matches(label, common, n=1, cutoff=_SPELLING):
-            if label not in known:
+            if label not in known and _letters_apart(label, near) <= _SLIP_LETTERS:
                 slips[label] = near
     return slips
+
+
+def _letters_apart(label: str, other: str) -> int:
+    """Count the letters of the longer label that the other does not have in their order."""
+    matcher = difflib.SequenceMatcher(None, label, other, autojunk=False)
+    alike = sum(block.size for block in matcher.get_matching_blocks())
+    return max(len(label), len(other)) - alike
 
 
 def _joined(text: LabelledText) -> tuple[str, list[str]]:

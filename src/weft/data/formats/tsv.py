@@ -151,7 +151,9 @@ def _doubt_half(rows: Sequence[Sequence[str]], wanted: Sides) -> list[str]:
     remedy = "name two columns by languages, or source and target"
     if len(cells) == 2:
         settings = _settings(*_two_codes([heading]))
-        remedy = f"add {settings} (with their codes), or name them source and target"
+        (other,) = (cell for place, cell in enumerate(cells) if place != heading.place)
+        own = f"{_EXAMPLE} stands for the code of {other:.40}"
+        remedy = f"add {settings} ({own}), or name them source and target"
     shown = ", ".join(f"{cell:.40}" for cell in cells[:_MOST_SHOWN])
     return [
         f"the first row ({shown}) is read as a pair; if it names the columns, {remedy}"

@@ -9,13 +9,17 @@ from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import POOR_BLEU, Evidence
 from weft.inspection.diagnosis.labelling import LabelCount
 from weft.inspection.diagnosis.run import Run
+from weft.inspection.diagnosis.sampling import FEW_GIVEN
+from weft.inspection.diagnosis.use import unknown_words
 from weft.inspection.probe import Probe
 from weft.tasks.classification import Classification
 
+_TABLE = (
+    "a table of training.class_weights in which each label has the inverse of its rows"
+)
 FAR_OFF = 0.2  # of a text's rows, so many too many of some labels
 # labels that are named
 MOST_MISSED = 5
-FEW_GIVEN = 20  # rows of a text from which on what is seen there is hardly chance
 # of the translations, from which on a fault is no exception
 OFTEN = 0.1
 
@@ -197,7 +201,7 @@ def one_label(evidence: Evidence) -> Cause | None:
     return Cause(
         "one-label",
         f'{often:,} of {count:,} texts are called "{label}", {labelling.accuracy:.0%} of all rightly',
-        _without_weights(evidence.run) or remedy,
+        _about_weights(evidence.run, label) or remedy,
     )
 
 
@@ -223,7 +227,7 @@ def out_of_balance(
     alike = alike_labels(dict.fromkeys(more, 1))
     if any({over, under} & set(group) for group in alike):
         remedy = f"first unify labels that mean the same: {alike_in_words(alike)}"
-    elif weighted := _without_weights(run):
+    elif weighted := _about_weights(run, over, under):
         remedy = weighted
     elif true[over] < true[under]:
         remedy = "check whether that label is as rare in the training text as in this text (weft check)"
@@ -238,14 +242,19 @@ def out_of_balance(
 
 
 def labels_missed(evidence: Evidence) -> Cause | None:
-    """Find labels whose rows never get them, or hardly ever: of the text, or else of the run's test
-    and dev text.
+    """Find labels whose rows in the text never get them, or hardly ever."""
+    labelling = evidence.labelling
+    if labelling is None or len(labelling.rows) < FEW_GIVEN:
+        return None
+    return missed_labels(labelling.counts, [], evidence)
+
+
+def labels_missed_in_run(evidence: Evidence) -> Cause | None:
+    """Find the same by the run's test and dev text, where the text does not tell: there is none, or
+    its words are unknown.
     """
-    if evidence.labelling is not None:
-        if len(evidence.labelling.rows) < FEW_GIVEN:
-            return None
-        counts = evidence.labelling.counts
-        return missed_labels(counts, [], evidence)
+    if evidence.labelling is not None and unknown_words(evidence) is None:
+        return None
     verdict = evidence.run.verdict or {}
     counts = counts_of_test(verdict.get("test") or {})
     right = {count.label for count in counts if count.right and not count.is_missed}
@@ -288,8 +297,10 @@ def missed_labels(
     more = ""
     if len(said) > MOST_MISSED:
         more = f" and {len(said) - MOST_MISSED:,} more"
-    most = max((count.wanted for count in counts), default=0)
-    is_rare = all(2 * count.wanted <= most for count in missed)
+    # the run's own test is like its training text, what is given need not be
+    rows = _held_out_rows(evidence.run) or {one.label: one.wanted for one in counts}
+    most = max(rows.values(), default=0)
+    is_rare = all(2 * rows.get(count.label, 0) <= most for count in missed)
     return Cause(
         "labels-missed",
         f"labels whose rows never get them, or hardly ever: {', '.join(said[:MOST_MISSED])}{more}",
@@ -311,13 +322,41 @@ def _for_missed(labels: Sequence[str], is_rare: bool, evidence: Evidence) -> str
     more = "train on more rows with these labels"
     if isinstance(task, Classification) and task.config.multi_label:
         return f"{more}, or for longer"
-    table = "a table of training.class_weights in which each label has the inverse of its rows"
     weights = evidence.run.training.get("class_weights")
     if weights is None:
-        return f"train with training.class_weights=balanced; where that is too mild, with {table}; or {more}"
-    if weights == "balanced":
-        return f"train with {table}: balanced is too mild here; or {more}"
+        return f"train with training.class_weights=balanced; where that is too mild, with {_TABLE}; or {more}"
+    return _with_more_weight(evidence.run, more)
+
+
+def _with_more_weight(run: Run, more: str) -> str:
+    """Say what to do about rare labels that their weights do not help enough; `more` is the last
+    resort.
+    """
+    if run.training.get("class_weights") == "balanced":
+        return f"train with {_TABLE}: balanced is too mild here; or {more}"
     return more
+
+
+def _held_out_rows(run: Run) -> dict[str, int]:
+    """Count the rows of each label in the run's own test; none where that is not known."""
+    test = (run.verdict or {}).get("test") or {}
+    return {count.label: count.wanted for count in counts_of_test(test)}
+
+
+def _about_weights(run: Run, over: str, under: str = "") -> str:
+    """Say what to do about weights where one label is named too often, and perhaps another too
+    seldom.
+
+    Weights make rare labels more frequent: if the label that is named too often is a frequent one,
+    they are too mild. Returns "" where there are none.
+    """
+    rows = _held_out_rows(run)
+    others = [rows[label] for label in rows if label != over]
+    least = rows.get(under, min(others, default=0))
+    if rows.get(over, 0) > 2 * least and run.training.get("class_weights") is not None:
+        of_them = f'the label "{under}"' if under else "the other labels"
+        return _with_more_weight(run, f"train on more rows with {of_them}")
+    return _without_weights(run)
 
 
 def _without_weights(run: Run) -> str:

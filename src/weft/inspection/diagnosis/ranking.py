@@ -18,6 +18,7 @@ from weft.inspection.diagnosis.model import (
     empty_translations,
     knows_nothing,
     labels_missed,
+    labels_missed_in_run,
     labels_out_of_balance,
     no_end_symbol,
     one_label,
@@ -81,6 +82,7 @@ CAUSES: Sequence[Find] = (
     one_label,
     labels_out_of_balance,
     labels_missed,
+    labels_missed_in_run,
     labels_not_in_text,
     few_rows_given,
 )
@@ -112,8 +114,8 @@ HIDES: Mapping[Find, Collection[Find]] = {
     # what repeats itself goes on up to the limit
     repetition: {cut_at_limit},
     # one label everywhere is named too often
-    one_label: {labels_out_of_balance, labels_missed},
-    # weights are no help with texts of unknown words
+    one_label: {labels_out_of_balance, labels_missed, labels_missed_in_run},
+    # of texts of unknown words any label may be missed
     unknown_words: {labels_missed},
 }
 

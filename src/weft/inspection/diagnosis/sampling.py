@@ -5,6 +5,7 @@ from dataclasses import replace
 from weft.data.documents import Documents
 
 MOST_ROWS = 400  # of a text are looked at, spread over all of it
+FEW_GIVEN = 20  # rows of a text from which on what is seen there is hardly chance
 MOST_CHARACTERS = 20_000  # of documents, of which one may be a whole library
 
 

@@ -182,7 +182,7 @@ def not_learning(evidence: Evidence) -> Cause | None:
         advice = "the loss hardly moved: try ten times that, and again, until it falls"
     return Cause(
         "not-learning",
-        f"the training loss was {last:.2f} nats a token in the end, and guessing has {guessing:.2f}",
+        f"the training loss was {last:.2f} nats in the end, and guessing has {guessing:.2f}",
         f"{_learning_rate_now(evidence.run)}{advice}",
     )
 

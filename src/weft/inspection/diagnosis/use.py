@@ -11,8 +11,7 @@ from weft.data.tokenizer import SMALLEST, UNK_ID, Tokenizer
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.data import labels_not_judged
 from weft.inspection.diagnosis.evidence import Evidence
-from weft.inspection.diagnosis.model import FEW_GIVEN
-from weft.inspection.diagnosis.sampling import MOST_ROWS
+from weft.inspection.diagnosis.sampling import FEW_GIVEN, MOST_ROWS
 
 # of a text's bytes; more is suspicious
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}
@@ -84,7 +83,7 @@ def _unknown_words_of_side(evidence: Evidence, number: int) -> Cause | None:
         better = "train with text of this kind too"
     return Cause(
         "unknown-words",
-        f"{share:.0%} of the {name} is spelled byte by byte: the tokenizer ({kind}, "
+        f"{share:.0%} of the bytes of the {name} are spelled one by one: the tokenizer ({kind}, "
         f"{tokenizer.vocab_size:,} entries) has not learned these words",
         f"is this the language that the model was trained on? else {better}",
     )

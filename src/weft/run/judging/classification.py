@@ -9,7 +9,7 @@ import numpy as np
 from weft.data.base import spread
 from weft.data.check.rows import alike_in_words, alike_labels
 from weft.data.known import words_of
-from weft.data.labelled import LabelledText, label_counts, named
+from weft.data.labelled import LabelledText, label_counts, named, quoted
 from weft.data.normalize import replace_surrogates
 from weft.predict.classifier import Classification as Answer
 from weft.run.judging.judgement import (
@@ -32,6 +32,7 @@ HALVED = 0.5
 # rows of dev that a label has, none of which gets it, from which on the model does not know it
 NEVER = 3
 SHOWN_CHARS, MOST_LABELS = 120, 5
+OUT_OF_BALANCE = 10  # times as many rows of one label as of another
 
 
 def judge_classifier(
@@ -68,7 +69,20 @@ def with_labels(
             "are labelled is not known"
         )
     figures = {**judgement.figures, "alike": alike, "not_in_dev": absent}
-    return replace(judgement, says=says, figures=figures)
+    helps = [] if alike else _what_rows_help(train_counts)
+    return replace(judgement, says=says, figures=figures, helps=helps)
+
+
+def _what_rows_help(counts: Mapping[str, int]) -> list[str]:
+    """Say which rows would make a classifier better, by those that it was trained on."""
+    total = sum(counts.values())
+    most = max(counts, key=counts.__getitem__)
+    least = min(counts, key=counts.__getitem__)
+    if counts[most] < OUT_OF_BALANCE * counts[least]:
+        return [f"more rows: it was trained on {total:,}"]
+    rows = f"{quoted(most)} has {counts[most]:,}, {quoted(least)} {counts[least]:,}"
+    instead = "training.class_weights=balanced, which gives these more weight"
+    return [f"more rows of the rare labels ({rows}); or {instead}"]
 
 
 def judge(

@@ -13,8 +13,10 @@ LEAST_BLEU = 5.0  # as the trainer has it
 APART = 0.7  # and a training loss at so small a share of it
 
 
-def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
-    """Return whether the best of the last third of evaluations beats all before by `GAIN`."""
+def still_improves(scores: Sequence[float], is_loss: bool, least: float = 0.0) -> bool:
+    """Return whether the best of the last third of evaluations beats all before by `GAIN`, and a
+    score by `least` at least.
+    """
     count = len(scores)
     if count < FEWEST:
         return False
@@ -24,12 +26,17 @@ def still_improves(scores: Sequence[float], is_loss: bool) -> bool:
     if is_loss:
         wanted = min(before) * (1 - GAIN)
         return min(last) < wanted
-    wanted = max(before) * (1 + GAIN)
+    highest = max(before)
+    wanted = max(highest * (1 + GAIN), highest + least)
     return max(last) > wanted
 
 
-def has_room(evaluations: Evaluations, rates: Sequence[tuple[int, float]]) -> bool:
+def has_room(
+    evaluations: Evaluations, rates: Sequence[tuple[int, float]], least: float = 0.0
+) -> bool:
     """Return whether more steps would help: dev got better until the learning rate fell, and then.
+
+    A score must gain `least` at least.
 
     Where dev got no better while the rate fell, the model has learned what it can.
     """
@@ -38,7 +45,7 @@ def has_room(evaluations: Evaluations, rates: Sequence[tuple[int, float]]) -> bo
     before = _values(stayed, key)
     after = _values(evaluations[len(stayed) :], key)
     is_loss = key.endswith("loss")
-    if not still_improves(before, is_loss):
+    if not still_improves(before, is_loss, least):
         return False
     if not after:
         return True

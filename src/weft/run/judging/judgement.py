@@ -9,6 +9,7 @@ from weft.run.judging.words import shorten_runs
 USABLE, DRAFT, NOT_YET, NOT_JUDGED = "usable", "draft", "not usable yet", "not judged"
 FEW_JUDGED = 20  # rows of dev below which what they show may be chance
 NUM_EXAMPLES = 5
+MOST_HELPS = 2
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Judgement:
     ) -> "Judgement":
         """Return the judgement with what its run's curve shows.
 
-        `goes_on` says how it still gets better, if so; `helps` what would help.
+        `goes_on` says how it still gets better, if so; `helps` what would help first of all.
 
         What is not judged stays as it is, and what is usable needs no help.
         """
@@ -44,7 +45,7 @@ class Judgement:
             return self
         first, *rest = self.says
         first += f"; the curve still {goes_on}: train it for longer" if goes_on else ""
-        helps = () if self.verdict == USABLE else helps
+        helps = () if self.verdict == USABLE else [*helps, *self.helps][:MOST_HELPS]
         return replace(
             self,
             says=[first, *rest],

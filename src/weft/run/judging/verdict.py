@@ -25,7 +25,8 @@ from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task
 from weft.tasks.translation import Translation
 
-MOST_HELPS = 2
+LEAST_ROWS = 2  # of dev that a better classifier labels rightly; one may be chance
+FEW_STEPS = 0.25  # of the recipe's: a run of fewer can become far better
 # the causes whose remedy is a longer run
 TOO_SHORT = ("too-few-steps", "few-passes")
 
@@ -62,7 +63,8 @@ def _judge(
     history = _history(folder)
     evaluations = history.evaluations if history else []
     values, _ = deciding(evaluations)
-    improves = history is not None and has_room(evaluations, history.rates)
+    least = LEAST_ROWS / len(texts.dev) if isinstance(task, Classification) else 0.0
+    improves = history is not None and has_room(evaluations, history.rates, least)
     run = Run.of(folder)
     if is_stopped:  # what stands in the folder is of a run that is being published
         run = replace(run, verdict={**(run.verdict or {}), "outcome": FINISHED_EARLY})
@@ -90,7 +92,17 @@ def _judge(
         for cause in causes
         if not (said and cause.code in TOO_SHORT)
     ]
-    return found.with_curve(how if improves else "", helps[:MOST_HELPS], is_flat)
+    found = _of_few_steps(found, run)
+    return found.with_curve(how if improves else "", helps, is_flat)
+
+
+def _of_few_steps(found: Judgement, run: Run) -> Judgement:
+    """Add that the clock left a run far fewer steps than its recipe has."""
+    wanted = run.time_plan.recipe_steps if run.time_plan is not None else None
+    if not wanted or run.steps > FEW_STEPS * wanted:
+        return found
+    said = f"it had {run.steps:,} steps, where the recipe has {wanted:,}: give it more minutes"
+    return replace(found, says=[*found.says, said])
 
 
 def _history(folder: Path) -> History | None:
