@@ -1,11 +1,17 @@
-"""The plain NumPy pass computes what the model and the engine compute, whatever the options."""
+"""The plain NumPy pass computes what the model and the engine compute, whatever the options; and
+weights that are read by name are those of the model that was stored.
+"""
 
 import inspect
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from weft.config import CausalSection, LayerShape, Seq2SeqSection
@@ -18,6 +24,7 @@ from weft.kernels.activations import ACTIVATIONS, NORMS
 from weft.model.attention import AttentionRecord
 from weft.model.causal import CausalTransformer
 from weft.model.transformer import Seq2SeqTransformer
+from weft.predict.weights import causal_weights, read_arrays, seq2seq_weights
 
 V_SRC, V_TGT, PAD = 23, 19, 0
 SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}
@@ -197,3 +204,94 @@ def test_it_is_short() -> None:
     """A page of code a block."""
     for _, function in inspect.getmembers(PlainTransformer, inspect.isfunction):
         assert len(inspect.getsourcelines(function)[0]) <= 50
+
+
+# Weights by name
+# --------------------------------------------------------------------------------------
+
+
+def parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every field of nested dataclasses and tuples, by its path."""
+    if is_dataclass(value):
+        for field in fields(value):
+            yield from parts(getattr(value, field.name), f"{path}.{field.name}")
+    elif isinstance(value, tuple):
+        for number, part in enumerate(value):
+            yield from parts(part, f"{path}.{number}")
+    else:
+        yield path, value
+
+
+def assert_equal(found: Any, expected: Any) -> None:
+    ours, theirs = dict(parts(found)), dict(parts(expected))
+    assert ours.keys() == theirs.keys()
+    for path, value in theirs.items():
+        if not isinstance(value, np.ndarray):
+            assert ours[path] == value, path
+            continue
+        assert ours[path].dtype == np.float32
+        # PyTorch and NumPy round sines and powers of their own
+        is_computed = "positions" in path or "rotary" in path
+        tolerance = 2e-6 if is_computed else 0
+        np.testing.assert_allclose(ours[path], value, atol=tolerance, err_msg=path)
+
+
+def stored(model: nn.Module, folder: Path) -> dict[str, Any]:
+    tensors = {name: p.detach().clone() for name, p in model.named_parameters()}
+    save_file(tensors, folder / "weights.safetensors")
+    return read_arrays(folder / "weights.safetensors")
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_of_an_encoder_decoder(
+    options: dict[str, Any], joint: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(3)
+    layers = {"num_encoder_layers": 2, "num_decoder_layers": 1}
+    shape = Seq2SeqSection(**SMALL, **layers, **options)
+    model = shaken(Seq2SeqTransformer(shape, V_TGT if joint else V_SRC, V_TGT, joint))
+    found = seq2seq_weights(shape, stored(model, tmp_path))
+    assert_equal(found, weights_of(model))
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_of_a_language_model(options: dict[str, Any], tmp_path: Path) -> None:
+    torch.manual_seed(4)
+    shape = CausalSection(**SMALL, num_decoder_layers=2, **options)
+    model = shaken(CausalTransformer(shape, V_TGT))
+    found = causal_weights(shape, stored(model, tmp_path))
+    assert_equal(found, causal_weights_of(model))
+
+
+def test_arrays_of_every_type_are_mapped(tmp_path: Path) -> None:
+    numbers = torch.randn(5, 3)
+    tensors = {
+        "a": numbers,
+        "b": numbers.bfloat16(),
+        "c": torch.arange(-3, 3, dtype=torch.int8),
+        "d": torch.arange(4, dtype=torch.int32),
+        "e": torch.arange(4, dtype=torch.int64),
+        "f": torch.zeros(0, 3),
+    }
+    path = tmp_path / "x.safetensors"
+    save_file(tensors, path, {"made": "here"})
+    found = read_arrays(path)
+    assert found.keys() == tensors.keys()
+    assert isinstance(found["a"].base, np.ndarray)
+    for name, tensor in tensors.items():
+        wanted = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        assert np.array_equal(found[name], wanted.numpy())
+        assert found[name].dtype == wanted.numpy().dtype
+
+
+def test_a_quantized_matrix_is_multiplied_by_its_scales(tmp_path: Path) -> None:
+    shape = CausalSection(**SMALL, num_decoder_layers=1)
+    model = shaken(CausalTransformer(shape, V_TGT))
+    arrays = stored(model, tmp_path)
+    name = "decoder.0.feed_forward.inner.weight"
+    steps = np.round(arrays[name] * 10).astype(np.int8)
+    scales = np.linspace(0.1, 0.2, len(steps), dtype=np.float32)
+    found = causal_weights(shape, {**arrays, name: steps, f"{name}.scales": scales})
+    expected = steps.astype(np.float32) * scales[:, None]
+    assert np.array_equal(found.decoder[0].inner.weight, expected)

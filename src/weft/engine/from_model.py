@@ -272,16 +272,7 @@ def _gain(norm: nn.RMSNorm | None) -> weights.Floats | None:
 def _for_all_heads(linear: nn.Linear, attention: MultiHeadAttention) -> weights.Linear:
     """Repeat keys or values for each head that shares them: the engine has some for every head."""
     times = attention.num_heads // attention.key_value_heads
-
-    def repeated(rows: weights.Floats) -> weights.Floats:
-        by_head = rows.reshape(-1, attention.head_dim, *rows.shape[1:])
-        return by_head.repeat(times, axis=0).reshape(-1, *rows.shape[1:])
-
-    own = _linear(linear)
-    if times == 1:
-        return own
-    bias = None if own.bias is None else repeated(own.bias)
-    return weights.Linear(repeated(own.weight), bias)
+    return _linear(linear).repeated(attention.head_dim, times)
 
 
 def _linear(linear: nn.Linear) -> weights.Linear:

@@ -9,6 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.kernels.activations import GATES
+
 Floats: TypeAlias = NDArray[np.float32]
 
 
@@ -18,6 +20,14 @@ class Linear:
 
     weight: Floats
     bias: Floats | None
+
+    def repeated(self, head_dim: int, times: int) -> "Linear":
+        """Repeat the outputs of each head, so that so many heads have them."""
+        if times == 1:
+            return self
+        weight = _repeated(self.weight, head_dim, times)
+        bias = None if self.bias is None else _repeated(self.bias, head_dim, times)
+        return Linear(weight, bias)
 
 
 @dataclass(frozen=True)
@@ -90,3 +100,14 @@ class Weights:
     decoder_norm: Norm | None
     projection: Linear
     rotary: tuple[Floats, Floats] | None = None
+
+
+def _repeated(rows: Floats, head_dim: int, times: int) -> Floats:
+    by_head = rows.reshape(-1, head_dim, *rows.shape[1:])
+    repeated = by_head.repeat(times, axis=0)
+    return repeated.reshape(-1, *rows.shape[1:])
+
+
+def activation_named(name: str) -> str:
+    """Return the activation that a recipe names; of a feed-forward part with a gate, the gate's."""
+    return GATES.get(name, name)

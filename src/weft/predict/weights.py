@@ -1,0 +1,229 @@
+"""The weights of a Transformer as a folder stores them: by their names, from safetensors, mapped.
+
+Shapes: D d_model, d head_dim, L positions.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.config import CausalSection, LayerShape, Seq2SeqSection
+from weft.engine.weights import (
+    Attention,
+    Floats,
+    Layer,
+    Linear,
+    Norm,
+    Side,
+    Weights,
+    activation_named,
+)
+
+NORM_EPS = 1e-5
+SCALES = ".scales"
+_BASE = 10_000.0  # of the wave lengths of positions
+_TYPES: Mapping[str, Any] = {
+    "F32": np.float32,
+    "BF16": np.uint16,
+    "I8": np.int8,
+    "I32": np.int32,
+    "I64": np.int64,
+}
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Map the arrays of a sound safetensors file, by name; bfloat16 becomes float32."""
+    data = np.memmap(path, np.uint8, "r")
+    header_end = 8 + int(data[:8].view(np.uint64)[0])
+    header = json.loads(data[8:header_end].tobytes())
+    header.pop("__metadata__", None)
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, facts in header.items():
+        start, end = facts["data_offsets"]
+        part = data[header_end + start : header_end + end]
+        kind = facts["dtype"]
+        array = part.view(_TYPES[kind]).reshape(facts["shape"])
+        arrays[name] = _from_bfloat16(array) if kind == "BF16" else array
+    return arrays
+
+
+def _from_bfloat16(upper: NDArray[np.uint16]) -> Floats:
+    """Return numbers whose upper 16 bits are these, and the lower ones 0."""
+    bits = upper.astype(np.uint32) << 16
+    return bits.view(np.float32)
+
+
+def seq2seq_weights(shape: Seq2SeqSection, arrays: Arrays) -> Weights:
+    """Return the weights of an encoder-decoder."""
+    stored = _Stored(shape, arrays)
+    src = stored.side("src_embedding", "src_embedding")
+    # a vocabulary that both sides share is stored once
+    tgt = stored.side("tgt_embedding", "src_embedding")
+    encoder = [stored.layer(f"encoder.{i}", 2) for i in range(shape.num_encoder_layers)]
+    decoder = [stored.layer(f"decoder.{i}", 3) for i in range(shape.num_decoder_layers)]
+    return stored.weights(
+        src=src,
+        tgt=tgt,
+        encoder=tuple(encoder),
+        decoder=tuple(decoder),
+        encoder_norm=stored.final_norm("encoder_norm"),
+    )
+
+
+def causal_weights(shape: CausalSection, arrays: Arrays) -> Weights:
+    """Return the weights of a language model, its n-grams and matches left out."""
+    stored = _Stored(shape, arrays)
+    decoder = [stored.layer(f"decoder.{i}", 2) for i in range(shape.num_decoder_layers)]
+    return stored.weights(
+        src=None,
+        tgt=stored.side("embedding", "embedding"),
+        encoder=(),
+        decoder=tuple(decoder),
+        encoder_norm=None,
+    )
+
+
+class _Stored:
+    """The parts of a model, found by the names that its modules have in `weft.model`."""
+
+    def __init__(self, shape: LayerShape, arrays: Arrays) -> None:
+        self.shape = shape
+        self.arrays = arrays
+
+    def weights(
+        self,
+        src: Side | None,
+        tgt: Side,
+        encoder: tuple[Layer, ...],
+        decoder: tuple[Layer, ...],
+        encoder_norm: Norm | None,
+    ) -> Weights:
+        shape = self.shape
+        is_rotary = shape.positions == "rotary"
+        projection = self.array("projection.weight")
+        # a matrix that is also the embedding is stored once
+        if projection is None:
+            projection = tgt.tokens
+        return Weights(
+            num_heads=shape.num_heads,
+            head_dim=shape.dim_of_head,
+            norm_first=shape.norm_first,
+            norm=shape.norm,
+            activation=activation_named(shape.activation),
+            eps=NORM_EPS,
+            embedding_scale=math.sqrt(shape.d_model) if shape.scale_embeddings else 1.0,
+            src=src,
+            tgt=tgt,
+            encoder=encoder,
+            decoder=decoder,
+            encoder_norm=encoder_norm,
+            decoder_norm=self.final_norm("decoder_norm"),
+            projection=Linear(projection, self.array("projection.bias")),
+            rotary=angles(shape.max_len, shape.dim_of_head) if is_rotary else None,
+        )
+
+    def array(self, name: str) -> Floats | None:
+        """Return an array in float32; None where the model has none of that name."""
+        array = self.arrays.get(name)
+        scales = self.arrays.get(name + SCALES)
+        if array is None or scales is None:
+            return array
+        return array.astype(np.float32) * scales[:, None]
+
+    def present(self, name: str) -> Floats:
+        """Return an array that every model has."""
+        array = self.array(name)
+        assert array is not None, name
+        return array
+
+    def side(self, name: str, instead: str) -> Side:
+        """Return the vectors of an embedding; `instead` has its tokens if it shares them."""
+        tokens = self.array(f"{name}.tokens.weight")
+        if tokens is None:
+            tokens = self.present(f"{instead}.tokens.weight")
+        positions = self.array(f"{name}.positions.table")
+        if self.shape.positions == "sinusoidal":
+            positions = sinusoids(self.shape.max_len, self.shape.d_model)
+        return Side(tokens, positions)
+
+    def layer(self, name: str, num_sublayers: int) -> Layer:
+        """Return a layer of so many sublayers; one of three attends to the source."""
+        norms = [self.norm(f"{name}.residuals.{i}.norm") for i in range(num_sublayers)]
+        after = []
+        if self.shape.sandwich_norm:
+            after = [
+                self.norm(f"{name}.residuals.{i}.after") for i in range(num_sublayers)
+            ]
+        cross = None
+        if num_sublayers == 3:
+            cross = self.attention(f"{name}.cross_attention")
+        gate = None
+        if f"{name}.feed_forward.gate.weight" in self.arrays:
+            gate = self.linear(f"{name}.feed_forward.gate")
+        return Layer(
+            norms=tuple(norms),
+            self_attention=self.attention(f"{name}.self_attention"),
+            cross_attention=cross,
+            inner=self.linear(f"{name}.feed_forward.inner"),
+            outer=self.linear(f"{name}.feed_forward.outer"),
+            gate=gate,
+            after=tuple(after),
+        )
+
+    def attention(self, name: str) -> Attention:
+        """Return the maps of an attention; keys and values for every head."""
+        return Attention(
+            query=self.linear(f"{name}.query"),
+            key=self.for_all_heads(f"{name}.key"),
+            value=self.for_all_heads(f"{name}.value"),
+            output=self.linear(f"{name}.output"),
+            query_gain=self.array(f"{name}.query_norm.weight"),
+            key_gain=self.array(f"{name}.key_norm.weight"),
+        )
+
+    def for_all_heads(self, name: str) -> Linear:
+        """Repeat keys or values for each head that shares them."""
+        times = self.shape.num_heads // self.shape.key_value_heads
+        return self.linear(name).repeated(self.shape.dim_of_head, times)
+
+    def linear(self, name: str) -> Linear:
+        weight = self.present(f"{name}.weight")
+        return Linear(weight, self.array(f"{name}.bias"))
+
+    def norm(self, name: str) -> Norm:
+        gain = self.present(f"{name}.weight")
+        return Norm(gain, self.array(f"{name}.bias"))
+
+    def final_norm(self, name: str) -> Norm | None:
+        """Return the norm after a stack, which those with norms first have."""
+        return self.norm(name) if self.shape.norm_first else None
+
+
+def sinusoids(num_positions: int, d_model: int) -> Floats:
+    """Compute the paper's positions (L, D): sin(pos / 10000^(2i/D)) in dimension 2i, its cos in
+    2i + 1 (Vaswani et al. 2017, section 3.5).
+    """
+    position = np.arange(num_positions, dtype=np.float64)
+    dimension = np.arange(0, d_model, 2, dtype=np.float64)  # 2i
+    frequency = _BASE ** (-dimension / d_model)
+    angle = position[:, None] * frequency
+    pairs = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
+    return pairs.reshape(num_positions, -1).astype(np.float32)
+
+
+def angles(num_positions: int, head_dim: int) -> tuple[Floats, Floats]:
+    """Compute cosine and sine of the angle pos / 10000^(2i/d) of each position's pair i, (L, d / 2)
+    each.
+    """
+    position = np.arange(num_positions, dtype=np.float32)
+    dimension = np.arange(0, head_dim, 2, dtype=np.float32)
+    frequency = np.float32(_BASE) ** (-dimension / np.float32(head_dim))
+    angle = position[:, None] * frequency
+    return np.cos(angle), np.sin(angle)
