@@ -9,8 +9,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import weft
@@ -413,8 +415,8 @@ def spelled(*pieces: str) -> list[bytes]:
     return [piece.encode() for piece in pieces]
 
 
-def looking_at(places: Sequence[int], count: int) -> Tensor:
-    return torch.nn.functional.one_hot(torch.tensor(places), count).float()
+def looking_at(places: Sequence[int], count: int) -> NDArray[np.float32]:
+    return np.eye(count, dtype=np.float32)[list(places)]
 
 
 def in_bytes(text: str) -> list[bytes]:

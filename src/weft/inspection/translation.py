@@ -170,7 +170,7 @@ def inspect_translation(
         src_vectors=vectors[0],
         tgt_vectors=vectors[1],
         beam=beam,
-        alignment=align_words(cross[-1].mean(0), spelled, src_spelled, ends),
+        alignment=align_words(cross[-1].mean(0).numpy(), spelled, src_spelled, ends),
         max_src_len=limit,
         cut=len(ids) >= limit,
         finished=hypothesis.finished,

@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.data.scripts import count_scripts, is_spaceless
 
-CrossAttention: TypeAlias = Callable[
-    [Int[Tensor, "B S"], Int[Tensor, "B T"]], Float[Tensor, "B T S"]
-]
-"""The attention at each row of target ids, which begins with bos, over a row of source ids;
-padding is 0.
+Floats: TypeAlias = NDArray[np.float32]
+Ids: TypeAlias = NDArray[np.int64]
+
+CrossAttention: TypeAlias = Callable[[Ids, Ids], Floats]
+"""The attention (B, T, S) at each row of target ids (B, T), which begins with bos, over a row of
+source ids (B, S); padding is 0.
 """
+
+_LEAST = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class Link:
 
 
 def links(
-    attention: Float[Tensor, "T S"],
+    attention: Floats,
     tgt: Sequence[str],
     src: Sequence[str],
     before: tuple[int, int] = (0, 0),
 ) -> list[Link]:
-    """Return for each target token a link to the source token with the most attention, the first
-    of equals.
+    """Return for each target token a link to the source token with the most attention (T, S), the
+    first of equals.
 
     `before` tokens of target and source precede these, and are counted in the places.
     """
@@ -92,12 +94,13 @@ class WordAlignment:
 
 
 def align_words(
-    attention: Float[Tensor, "T S"],
+    attention: Floats,
     tgt: Sequence[bytes],
     src: Sequence[bytes],
     ends: tuple[bool, bool],
 ) -> WordAlignment:
-    """Align each target word with the source words that its tokens attended to most.
+    """Align each target word with the source words that its tokens attended to most; the attention
+    is (T, S).
 
     `tgt` and `src` are what each token spells, spaces included; it need not be whole characters.
     `ends` says whether target and source end with a symbol, which is left out. A word is what white
@@ -162,13 +165,12 @@ def _whole_characters(spelled: Sequence[bytes]) -> Iterator[tuple[str, int]]:
             count = 0
 
 
-def coverage(attention: Float[Tensor, "T S"]) -> float:
-    """Return the sum over source tokens of log(min(their attention in all, 1)): 0 where none was
-    passed over.
+def coverage(attention: Floats) -> float:
+    """Return the sum over source tokens of log(min(their attention (T, S) in all, 1)): 0 where none
+    was passed over.
 
     Source: Wu et al. 2016, "Google's Neural Machine Translation System", equation 14, cp / beta.
     """
-    in_all = (
-        attention.double().sum(0).clamp(min=torch.finfo(torch.float32).tiny, max=1.0)
-    )
-    return math.fsum(in_all.log().tolist())
+    in_all = attention.sum(0, dtype=np.float64)
+    limited = np.clip(in_all, _LEAST, 1.0)
+    return math.fsum(np.log(limited).tolist())

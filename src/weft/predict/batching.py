@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
 import torch
-from jaxtyping import Int
-from torch import Tensor
+from numpy.typing import NDArray
 
 from weft.data.tokenizer import PAD_ID
 from weft.errors import OutOfMemoryError
@@ -53,7 +53,10 @@ def in_halves(
     return first + in_halves(rows[half:], work, too_large)
 
 
-def padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B L"]:
-    """Return rows of ids as one tensor of at least one column, shorter rows filled on the right."""
+def padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    """Return rows of ids as one array (B, L) of at least one column, shorter rows filled on the
+    right.
+    """
     width = max(1, *map(len, rows))
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows])
+    filled = [[*row, *[PAD_ID] * (width - len(row))] for row in rows]
+    return np.array(filled, np.int64)

@@ -195,7 +195,8 @@ class Classifier:
         return torch.cat(in_halves(rows, self._logits_at_once, _too_large))
 
     def _logits_at_once(self, rows: list[list[int]]) -> Float[Tensor, "B C"]:
-        return self.model(padded(rows).to(self.device)).double().cpu()
+        ids = torch.from_numpy(padded(rows))
+        return self.model(ids.to(self.device)).double().cpu()
 
     def _answer(
         self, probabilities: Float[Tensor, " C"], windows: int, cut: bool

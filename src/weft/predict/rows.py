@@ -37,7 +37,7 @@ from weft.decoding.shortlist import Shortlist
 from weft.engine.ensemble import EnsembleEngine
 from weft.engine.torch_steps import engine_of_steps
 from weft.errors import OutOfMemoryError
-from weft.predict.alignment import CrossAttention
+from weft.predict.alignment import CrossAttention, Floats
 from weft.predict.batching import in_batches, in_halves, padded
 from weft.predict.prediction import OutputLimit
 from weft.predict.segments import SourceRow
@@ -94,7 +94,8 @@ class Member:
 
     def prefill(self, rows: Sequence[Sequence[int]]) -> Any:
         """Return the model's cache for rows of source ids."""
-        return self.model.prefill(padded(rows).to(self.device))
+        src = torch.from_numpy(padded(rows))
+        return self.model.prefill(src.to(self.device))
 
     def step(
         self, newest: Int[Tensor, "N"], cache: Any
@@ -177,14 +178,14 @@ class RowSearch:
 
     def attend(
         self, ranked: Mapping[SourceRow, list[Hypothesis]], settings: Resolved
-    ) -> dict[SourceRow, list[Float[Tensor, "T S"]]]:
-        """Return the cross-attention of each hypothesis, averaged over the models.
+    ) -> dict[SourceRow, list[Floats]]:
+        """Return the cross-attention (T, S) of each hypothesis, averaged over the models.
 
         Each model reads a whole hypothesis at once.
         """
-        attention: dict[SourceRow, list[Tensor]] = {}
+        attention: dict[SourceRow, list[Floats]] = {}
 
-        def attend(batch: list[SourceRow], settings: Resolved) -> list[list[Tensor]]:
+        def attend(batch: list[SourceRow], settings: Resolved) -> list[list[Floats]]:
             return self._attend({row: ranked[row] for row in batch})
 
         with self._evaluating():
@@ -195,8 +196,8 @@ class RowSearch:
 
     def _attend(
         self, ranked: Mapping[SourceRow, list[Hypothesis]]
-    ) -> list[list[Float[Tensor, "T S"]]]:
-        """Return the cross-attention of each hypothesis of these rows, in one batch."""
+    ) -> list[list[Floats]]:
+        """Return the cross-attention (T, S) of each hypothesis of these rows, in one batch."""
         rows: list[tuple[int, ...]] = []
         inputs: list[list[int]] = []
         for row, hypotheses in ranked.items():
@@ -208,9 +209,8 @@ class RowSearch:
         maps = []
         for member in self.members:
             if member.cross_attention is not None:
-                sides = (src.to(member.device), tgt.to(member.device))
-                maps.append(member.cross_attention(*sides).float().cpu())
-        mean = torch.stack(maps).mean(0)  # B T S
+                maps.append(member.cross_attention(src, tgt))
+        mean = np.stack(maps).mean(0)  # B T S
         parts = (
             part[: len(tgt_ids), : len(src_ids)]
             for part, src_ids, tgt_ids in zip(mean, rows, inputs, strict=True)

@@ -11,16 +11,13 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from jaxtyping import Float
-from torch import Tensor
-
 from weft.config import DecodingSection
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.risk import Utility, rank_by_utility
 from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
-from weft.predict.alignment import Link, coverage, links
+from weft.predict.alignment import Floats, Link, coverage, links
 from weft.predict.doubts import Doubts
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
 from weft.predict.rows import Member, Resolved, RowSearch, written
@@ -33,8 +30,8 @@ LONG_SOURCE = 10
 # times the least ratio of lengths in training: a translation below it may have left something out
 FAR_BELOW = 0.7
 
-Attention = dict[SourceRow, list[Float[Tensor, "T S"]]]
-"""The cross-attention of each hypothesis of each row."""
+Attention = dict[SourceRow, list[Floats]]
+"""The cross-attention (T, S) of each hypothesis of each row."""
 
 
 class Translator:
@@ -407,7 +404,7 @@ def _different_rows(plans: Iterable[Plan]) -> list[SourceRow]:
 
 def _by_coverage(
     hypotheses: list[Hypothesis],
-    attention: Sequence[Float[Tensor, "T S"]],
+    attention: Sequence[Floats],
     requested: DecodingSettings,
 ) -> list[Hypothesis]:
     """Return the `n_best` by score and coverage; those that were cut come after all others."""

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.config import (
@@ -47,6 +46,7 @@ from weft.model.attention import AttentionRecord
 from weft.model.flops import Cost, seq2seq_cost
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
+from weft.predict.alignment import Floats, Ids
 from weft.predict.doubts import Doubts
 from weft.predict.prediction import HOW_TO_CHANGE, HOW_TO_READ_ALL, Prediction
 from weft.predict.rows import Member
@@ -391,16 +391,17 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             return None
         return build_engine(self.model, self.machine.device, self._kind)
 
-    def cross_attention(
-        self, src: Int[Tensor, "B S"], tgt_in: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T S"]:
-        """Return the last layer's cross-attention after each target token, the mean of its
-        heads.
+    def cross_attention(self, src: Ids, tgt_in: Ids) -> Floats:
+        """Return the last layer's cross-attention (B, T, S) after each target token, the mean of
+        its heads.
         """
         record = AttentionRecord()
         model: Any = self.model  # of two kinds, each with a cache of its own
-        model.decode(tgt_in, model.prefill(src), record)
-        return record.cross[-1].mean(1)  # B H T S -> B T S
+        device = self.machine.device
+        cache = model.prefill(torch.from_numpy(src).to(device))
+        model.decode(torch.from_numpy(tgt_in).to(device), cache, record)
+        mean = record.cross[-1].mean(1)  # B H T S -> B T S
+        return cast(Floats, mean.float().cpu().numpy())
 
     def why_no_engine(self) -> str:
         """Say why this CPU translates without an engine; "" where none is missing or wanted."""
