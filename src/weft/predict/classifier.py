@@ -6,10 +6,12 @@ What a text becomes depends on that text and the settings alone, never on the ot
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.tokenizer import BOS_ID, Tokenizer
@@ -17,6 +19,8 @@ from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.predict.batching import in_batches, in_halves, padded
 from weft.predict.doubts import Doubts
 from weft.predict.text import evaluating, one_line
+
+Doubles: TypeAlias = NDArray[np.float64]
 
 THRESHOLD = 0.5  # of a label among several
 # characters that are encoded together: their tokens take some hundred megabytes
@@ -171,35 +175,37 @@ class Classifier:
             for start in range(0, len(ids), self.max_len)
         ]
 
-    def _probabilities(
-        self, rows: list[list[int]], batch_tokens: int
-    ) -> Float[Tensor, "rows C"]:
+    def _probabilities(self, rows: list[list[int]], batch_tokens: int) -> Doubles:
+        """Return the probability of each label for each row, (rows, C)."""
         first = [BOS_ID] if self.first_token else []
-        probabilities = torch.empty(len(rows), len(self.labels), dtype=torch.float64)
+        probabilities = np.empty((len(rows), len(self.labels)))
         widths = [len(first) + len(row) for row in rows]
         with evaluating(self.model):
             for batch in in_batches(range(len(rows)), widths.__getitem__, batch_tokens):
                 logits = self._logits([first + rows[i] for i in batch])
                 if self.multi_label:
-                    probabilities[batch] = logits.sigmoid()
+                    probabilities[batch] = sigmoid(logits)
                 else:
-                    probabilities[batch] = logits.softmax(-1)
-        if not probabilities.isfinite().all():
+                    probabilities[batch] = softmax(logits)
+        if not np.isfinite(probabilities).all():
             raise DivergedError(
                 "the model's output is not a number; train it again, or use an earlier checkpoint"
             )
         return probabilities
 
-    def _logits(self, rows: list[list[int]]) -> Float[Tensor, "B C"]:
-        """Return the logits of rows; where memory does not suffice, of half of them at a time."""
-        return torch.cat(in_halves(rows, self._logits_at_once, _too_large))
+    def _logits(self, rows: list[list[int]]) -> Doubles:
+        """Return the logits of rows, (B, C); where memory does not suffice, of half of them at a
+        time.
+        """
+        return np.concatenate(in_halves(rows, self._logits_at_once, _too_large))
 
-    def _logits_at_once(self, rows: list[list[int]]) -> Float[Tensor, "B C"]:
+    def _logits_at_once(self, rows: list[list[int]]) -> Doubles:
         ids = torch.from_numpy(padded(rows))
-        return self.model(ids.to(self.device)).double().cpu()
+        logits = self.model(ids.to(self.device))
+        return cast(Doubles, logits.double().cpu().numpy())
 
     def _answer(
-        self, probabilities: Float[Tensor, " C"], windows: int, cut: bool
+        self, probabilities: Doubles, windows: int, cut: bool
     ) -> Classification:
         values = dict(zip(self.labels, probabilities.tolist(), strict=True))
         if self.multi_label:
@@ -214,6 +220,22 @@ class Classifier:
             truncated=cut,
             windows=windows,
         )
+
+
+def softmax(logits: Doubles) -> Doubles:
+    """Return the probabilities of each row (B, C), one of which holds; NaN without numbers."""
+    with np.errstate(invalid="ignore"):
+        best = logits.max(-1, keepdims=True)
+        powers = np.exp(logits - best)
+        return powers / powers.sum(-1, keepdims=True)
+
+
+def sigmoid(logits: Doubles) -> Doubles:
+    """Return the probability of each label (B, C), each of which holds or not."""
+    # the exponential of a negative number is never infinite
+    power = np.exp(-np.abs(logits))
+    of_size = 1 / (1 + power)
+    return np.where(logits >= 0, of_size, power * of_size)
 
 
 def _too_large(row: list[int]) -> OutOfMemoryError:
