@@ -21,7 +21,7 @@ from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, samplin
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.labelling import LabelCount, count_labels
 from weft.inspection.diagnosis.model import labels_missed_in_run, out_of_balance
-from weft.inspection.diagnosis.training import ended_early, few_passes
+from weft.inspection.diagnosis.training import ended_early, few_passes, longer
 from weft.inspection.diagnosis.use import contaminated_test
 from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe
@@ -30,7 +30,7 @@ from weft.predict.prediction import Prediction
 from weft.tasks.choice import load_task
 from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import training_hashes
-from weft.training.budget import TimePlan
+from weft.training.budget import TimePlan, more_steps
 
 Pair = tuple[str, str]
 
@@ -955,3 +955,16 @@ def test_a_run_by_the_clock_gets_a_number_of_steps(tiny_folder: Path) -> None:
         "give the same command with --set training.max_steps=241 in place of --minutes; "
         "it continues where it ended"
     )
+
+
+def test_a_run_by_the_clock_goes_on_even_if_most_of_it_was_warm_up() -> None:
+    """Its warm-up is the clock's, and --minutes would leave max_steps out."""
+    plan = TimePlan(1.0, None, 10, 10, 29, 0.001, 57)
+    settings = {"training": {"warmup_steps": 29}}
+    run = Run({"step": 57, "max_steps": 57}, settings, None, None, plan)
+    assert run.long_warmup
+    assert longer(run) == (
+        f"give the same command with --set training.max_steps={more_steps(plan, 57)} "
+        "in place of --minutes; it continues where it ended"
+    )
+    assert "--fresh" in longer(replace(run, time_plan=None))

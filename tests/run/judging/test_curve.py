@@ -34,6 +34,16 @@ def test_the_last_third_beats_what_was_before(
     assert still_improves(scores, is_loss) == expected
 
 
+def test_a_cosine_is_judged_by_its_last_third() -> None:
+    """Only one logged step has the highest rate, so it did not stay there."""
+    losses = [6.36, 5.59, 5.23, 5.06, 4.97, 4.93, 4.91, 4.903, 4.902]
+    lines = [{"step": 14 * i, "dev_loss": x} for i, x in enumerate(losses, start=1)]
+    falling = [(50, 0.0008), (100, 0.0001), (126, 0.00002)]
+    assert not has_room(lines, falling)
+    stayed = [(14, 0.0008), (50, 0.0008), (100, 0.0001), (126, 0.00002)]
+    assert has_room(lines, stayed)
+
+
 def test_a_gain_of_fewer_rows_than_two_is_chance() -> None:
     """Of 50 rows of dev, 30 right, then 31: more by 3 %."""
     assert still_improves([0.5, 0.6, 0.62], is_loss=False)

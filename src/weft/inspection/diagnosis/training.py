@@ -132,7 +132,8 @@ def _early_by_curve(
 
 def longer(run: Run) -> str:
     """Say how a run gets twice its steps: it continues, or begins anew with a shorter warm-up."""
-    if run.long_warmup:
+    # a run by the clock has a warm-up by the clock, and more steps shorten its share
+    if run.long_warmup and run.time_plan is None:
         settings = [
             f"--set {key}={value}"
             for key, value in twice_with_shorter_warmup(run.steps).items()
@@ -217,7 +218,8 @@ def _learning_rate_now(run: Run) -> str:
 def long_warm_up(evidence: Evidence) -> Cause | None:
     """Find a warm-up that takes most of the run."""
     run = evidence.run
-    if not run.planned_steps:
+    # the clock chooses its own warm-up
+    if not run.planned_steps or run.time_plan is not None:
         return None
     said = about_long_warmup(run.warmup_steps, run.planned_steps)
     if not said:

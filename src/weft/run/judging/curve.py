@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 # A line for each: the step and its scores.
 Evaluations = Sequence[Mapping[str, float]]
 
+STAYED = 2  # logged steps at the highest rate that show that it stayed there
 FEWEST = 3  # evaluations from which on a curve says anything
 # a last third that is better than what came before by this share was still getting better
 GAIN = 0.02
@@ -58,14 +59,17 @@ def before_decay(
 ) -> Evaluations:
     """Return the evaluations up to the last step at the highest learning rate.
 
-    All are returned where those are fewer than `FEWEST`.
+    All are returned where those are fewer than `FEWEST`, or where the learning rate did not stay
+    there: a cosine falls as soon as the warm-up ends.
 
     While the rate falls every curve gets better, however long the training was: of a schedule that
     stays before it falls, the stay tells whether more steps would help. `rates` are of some steps.
     """
     highest = max((rate for _, rate in rates), default=0.0)
     steps = [step for step, rate in rates if rate >= highest]
-    last = max(steps, default=0)
+    if len(steps) < STAYED:
+        return evaluations
+    last = max(steps)
     stayed = [line for line in evaluations if line["step"] <= last]
     if len(stayed) < FEWEST:
         return evaluations
