@@ -53,7 +53,7 @@ def test_what_is_said_beside_it() -> None:
     )
     assert found.says[0].endswith("; the curve still falls: train it for longer")
     assert (
-        "as one among 7 equally likely ones; among 20 where pairs are counted, 55 where tokens are, 403"
+        "as one among 7 equally likely ones (2.00 nats); among 20 where pairs are counted, 55 where tokens are, 403"
         in found.says[1]
     )
     assert "by heart" in found.says[2]

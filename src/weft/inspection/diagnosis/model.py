@@ -10,7 +10,6 @@ from weft.inspection.diagnosis.evidence import POOR_BLEU, Evidence
 from weft.inspection.diagnosis.labelling import LabelCount
 from weft.inspection.diagnosis.run import Run
 from weft.inspection.diagnosis.sampling import FEW_GIVEN
-from weft.inspection.diagnosis.use import unknown_words
 from weft.inspection.probe import Probe
 from weft.tasks.classification import Classification
 
@@ -250,10 +249,8 @@ def labels_missed(evidence: Evidence) -> Cause | None:
 
 
 def labels_missed_in_run(evidence: Evidence) -> Cause | None:
-    """Find the same by the run's test and dev text, where the text does not tell: there is none, or
-    its words are unknown.
-    """
-    if evidence.labelling is not None and unknown_words(evidence) is None:
+    """Find the same by the run's test and dev text, where no text is given."""
+    if evidence.labelling is not None:
         return None
     verdict = evidence.run.verdict or {}
     counts = counts_of_test(verdict.get("test") or {})

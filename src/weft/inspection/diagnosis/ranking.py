@@ -115,8 +115,6 @@ HIDES: Mapping[Find, Collection[Find]] = {
     repetition: {cut_at_limit},
     # one label everywhere is named too often
     one_label: {labels_out_of_balance, labels_missed, labels_missed_in_run},
-    # of texts of unknown words any label may be missed
-    unknown_words: {labels_missed},
 }
 
 # Rule 3. What an earlier cause says in the same words is not said again: a run that ended in its

@@ -81,8 +81,7 @@ def _what_rows_help(counts: Mapping[str, int]) -> list[str]:
     if counts[most] < OUT_OF_BALANCE * counts[least]:
         return [f"more rows: it was trained on {total:,}"]
     rows = f"{quoted(most)} has {counts[most]:,}, {quoted(least)} {counts[least]:,}"
-    instead = "training.class_weights=balanced, which gives these more weight"
-    return [f"more rows of the rare labels ({rows}); or {instead}"]
+    return [f"more rows of the rare labels ({rows})"]
 
 
 def judge(

@@ -60,9 +60,9 @@ def judge(loss: float, beside: Yardsticks, unit: str, by_heart: bool) -> Judgeme
         verdict = USABLE
         first = f"for text like the training text: it predicts better than pairs of {unit}s do"
     unsure = (
-        f"the next {unit} of dev is as unsure to it as one among {_among(loss)} equally likely ones; "
+        f"the next {unit} of dev is as unsure to it as one among {_among(loss)} equally likely ones ({loss:.2f} nats); "
         f"among {_among(beside.pairs)} where pairs are counted, {_among(beside.tokens)} where {unit}s are, "
-        f"{_among(beside.guessing)} by guessing ({loss:.2f} nats)"
+        f"{_among(beside.guessing)} by guessing"
     )
     says = [first, unsure]
     if by_heart:
