@@ -20,6 +20,7 @@ from weft.engine import plain
 from weft.engine.bindings import Engine
 from weft.engine.from_model import build_engine, causal_weights_of, weights_of
 from weft.engine.plain import Cache, PlainTransformer, Record
+from weft.folder.layout import SCALES
 from weft.kernels.activations import ACTIVATIONS, NORMS
 from weft.model.attention import AttentionRecord
 from weft.model.causal import CausalTransformer
@@ -292,6 +293,7 @@ def test_a_quantized_matrix_is_multiplied_by_its_scales(tmp_path: Path) -> None:
     name = "decoder.0.feed_forward.inner.weight"
     steps = np.round(arrays[name] * 10).astype(np.int8)
     scales = np.linspace(0.1, 0.2, len(steps), dtype=np.float32)
-    found = causal_weights(shape, {**arrays, name: steps, f"{name}.scales": scales})
+    of_folder = {name: steps, name + SCALES: scales}
+    found = causal_weights(shape, {**arrays, **of_folder})
     expected = steps.astype(np.float32) * scales[:, None]
     assert np.array_equal(found.decoder[0].inner.weight, expected)
