@@ -63,6 +63,7 @@ data.texts: config data.base data.builtin data.check data.corpus data.documents 
 data.checkup: config data.base data.check data.corpus data.documents data.labelled data.signature data.texts
 
 model.cache:
+model.mode:
 model.positions: kernels
 model.attention: kernels model.cache model.positions
 model.ngrams: config

@@ -31,7 +31,8 @@ from weft.decoding.speculative import (
     speculative_tokens,
 )
 from weft.engine.bindings import KINDS, Engine, library
-from weft.engine.from_model import Writer, WriterCache, causal_weights_of, weights_of
+from weft.engine.from_model import causal_weights_of, weights_of
+from weft.engine.writer import Writer, WriterCache
 from weft.kernels import native
 from weft.model.causal import CausalTransformer
 from weft.model.transformer import Seq2SeqTransformer
@@ -101,7 +102,7 @@ def writer(kind: str, seed: int = 5, ngrams: int = 1) -> Writer:
         **more,
     )
     model = shaken(CausalTransformer(shape, 31), 2.0)
-    return Writer(model, Engine(causal_weights_of(model), kind))  # type: ignore[arg-type]
+    return Writer(causal_weights_of(model), kind)  # type: ignore[arg-type]
 
 
 def read_at_once(engine: Engine, rows: Sequence["Row"]) -> list[NDArray[np.float32]]:
@@ -273,14 +274,14 @@ def test_what_grew_token_by_token_is_what_is_read_at_once(kind: str) -> None:
 @each_kind
 @pytest.mark.parametrize("ngrams", [1, 3])
 def test_so_it_is_of_a_language_model(kind: str, ngrams: int) -> None:
-    ids = torch.tensor([random.Random(9).choices(range(3, 9), k=20)])
+    ids = np.array([random.Random(9).choices(range(3, 9), k=20)])
     model = writer(kind, ngrams=ngrams)
     grown, known = [], model.prefill(ids[:, :0])
     for place in range(20):
         log_probs, known = model.decode(ids[:, place : place + 1], known)
         grown.append(log_probs)
         whole, _ = model.decode(ids[:, : place + 1], model.prefill(ids[:, :0]))
-        assert torch.equal(whole, torch.cat(grown, 1))
+        assert np.array_equal(whole, np.concatenate(grown, 1))
 
 
 # Batches
@@ -314,21 +315,20 @@ def test_a_sentence_is_found_alike_in_any_company(kind: str, beam_size: int) -> 
 @each_kind
 def test_texts_are_read_alike_in_any_company(kind: str) -> None:
     """Bit for bit, by a language model: prompts at once, then their next tokens."""
-    generator = torch.Generator().manual_seed(11)
-    texts = torch.randint(3, 31, (9, 12), generator=generator)
+    texts = np.random.default_rng(11).integers(3, 31, (9, 12))
     model = writer(kind)
 
-    def logits(rows: Tensor) -> Tensor:
+    def logits(rows: NDArray[np.int64]) -> NDArray[np.float32]:
         first, known = model.decode(rows[:, :8], model.prefill(rows[:, :0]))
         second, known = model.decode(rows[:, 8:9], known)
         third, _ = model.decode(rows[:, 9:], known)
-        return torch.cat([first, second, third], dim=1)
+        return np.concatenate([first, second, third], axis=1)
 
-    alone = torch.cat([logits(texts[i : i + 1]) for i in range(9)])
+    alone = np.concatenate([logits(texts[i : i + 1]) for i in range(9)])
     draw = random.Random(12)
     for _ in range(5):
         some = draw.sample(range(9), draw.randint(2, 9))
-        assert torch.equal(logits(texts[some]), alone[some])
+        assert np.array_equal(logits(texts[some]), alone[some])
 
 
 # Drafts
@@ -348,12 +348,12 @@ def generated(
     """What a prompt becomes, with or without a draft."""
 
     def steps(ids: Sequence[int], known: WriterCache) -> tuple[Logits, WriterCache]:
-        logits, known = model.decode(torch.tensor([ids]), known)
-        return logits[0].numpy(), known
+        logits, known = model.decode(np.array([ids]), known)
+        return logits[0], known
 
     choose = Chooser(settings, Draws(seed, prompt), BANNED)
     tally = Tally()
-    known = model.prefill(torch.tensor([prompt[:-1]], dtype=torch.int64))
+    known = model.prefill(np.array([prompt[:-1]], np.int64))
     where: dict[str, Any] = {"text": prompt, "max_new_tokens": 30, "eos_id": EOS}
     if draft is None:
         return list(sample_tokens(steps, known, choose, **where)), tally

@@ -18,6 +18,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import RepetitionPenaltyLogitsProcessor
 
@@ -33,7 +34,8 @@ from weft.data.tokenizer import (
 from weft.decoding.draws import Draws
 from weft.decoding.sampling import Sampling, filtered_log_probs
 from weft.engine import bindings
-from weft.engine.from_model import Writer, build_writer
+from weft.engine.from_model import build_writer
+from weft.engine.torch_steps import TorchWriter
 from weft.errors import DivergedError, UsageError
 from weft.kernels import native
 from weft.model.causal import CausalTransformer
@@ -66,56 +68,46 @@ class Seen:
 
     rows: list[tuple[int, ...]]
 
-    def select(self, rows: Tensor) -> "Seen":
-        return Seen([self.rows[i] for i in rows.tolist()])
-
     def until(self, length: int) -> "Seen":
         return Seen([row[:length] for row in self.rows])
 
 
-class FakeModel(nn.Module):
-    """Says what comes next by `next_logits(ids so far)`; its states are the logits. It has
-    `max_len` positions.
-    """
+class FakeModel:
+    """Says what comes next by `next_logits(ids so far)`. It has `max_len` positions."""
 
     def __init__(self, vocab_size: int, max_len: int = 1000) -> None:
-        super().__init__()
         self.vocab_size, self.max_len = vocab_size, max_len
         self.beginnings: list[tuple[int, ...]] = []  # what each cache began with
         self.longest = 0
-        self.train(False)
 
-    def prefill(self, prompt: Tensor) -> Seen:
-        self._look(prompt.shape[1])
-        self.beginnings += [tuple(row) for row in prompt.tolist()]
-        return Seen([tuple(row) for row in prompt.tolist()])
+    def prefill(self, ids: NDArray[np.int64]) -> Seen:
+        self._look(ids)
+        self.beginnings += [tuple(row) for row in ids.tolist()]
+        return Seen([tuple(row) for row in ids.tolist()])
 
-    def decode(self, ids: Tensor, cache: Seen) -> tuple[Tensor, Seen]:
+    def decode(
+        self, ids: NDArray[np.int64], cache: Seen
+    ) -> tuple[NDArray[np.float32], Seen]:
         longer = [
             (*seen, *row) for seen, row in zip(cache.rows, ids.tolist(), strict=True)
         ]
-        self._look(max(map(len, longer)))
+        self._look(np.array(longer))
         width = ids.shape[1]
         logits = [
-            torch.stack(
-                [
-                    self.next_logits(row[: len(row) - width + place])
-                    for place in range(1, width + 1)
-                ]
-            )
+            [
+                self.next_logits(row[: len(row) - width + place])
+                for place in range(1, width + 1)
+            ]
             for row in longer
         ]
-        return torch.stack(logits), Seen(longer)
+        return np.array(logits, np.float32), Seen(longer)
 
-    def output(self, states: Tensor) -> Tensor:
-        return states
-
-    def next_logits(self, seen: tuple[int, ...]) -> Tensor:
+    def next_logits(self, seen: tuple[int, ...]) -> NDArray[Any]:
         raise NotImplementedError
 
-    def _look(self, length: int) -> None:
-        assert not self.training
-        assert torch.is_inference_mode_enabled()
+    def _look(self, ids: NDArray[np.int64]) -> None:
+        assert ids.dtype == np.int64
+        length = ids.shape[1]
         assert length <= self.max_len
         self.longest = max(self.longest, length)
 
@@ -128,7 +120,7 @@ class Scripted(FakeModel):
         self.script = iter([*script, *[EOS_ID] * 99])
 
     def next_logits(self, seen):
-        logits = torch.zeros(self.vocab_size)
+        logits = np.zeros(self.vocab_size)
         logits[next(self.script)] = 50.0
         return logits
 
@@ -138,9 +130,7 @@ class Whim(FakeModel):
 
     def next_logits(self, seen):
         seed = int.from_bytes(hashlib.sha256(repr(seen).encode()).digest()[:4])
-        return 3 * torch.randn(
-            self.vocab_size, generator=torch.Generator().manual_seed(seed)
-        )
+        return 3 * np.random.default_rng(seed).standard_normal(self.vocab_size)
 
 
 def whim(
@@ -216,7 +206,15 @@ def real(
             weights.add_(torch.randn_like(weights) * 0.4)
         if kind == "character":
             model.projection.bias[EOS_ID:260] -= 30
-    return language_model(model, kind, window_len=window_len, packed=packed)
+    return language_model(
+        TorchWriter(model), kind, window_len=window_len, packed=packed
+    )
+
+
+def module_of(model: LanguageModel) -> CausalTransformer:
+    """The PyTorch model behind one of `real`."""
+    assert isinstance(model.model, TorchWriter)
+    return model.model.model
 
 
 # Writing on
@@ -268,7 +266,7 @@ def test_greedy_takes_the_likeliest_and_its_log_probs_are_the_models_own() -> No
         for _ in range(15):
             with torch.inference_mode():
                 log_p = (
-                    model.model(torch.tensor([[*ids, *written]]))[0, -1]
+                    module_of(model)(torch.tensor([[*ids, *written]]))[0, -1]
                     .float()
                     .log_softmax(-1)
                 )
@@ -332,7 +330,7 @@ def test_what_is_not_given_comes_from_the_recipe() -> None:
 def test_a_repetition_penalty_keeps_from_saying_the_same() -> None:
     class Stubborn(FakeModel):
         def next_logits(self, seen):
-            logits = torch.linspace(2.0, 1.0, self.vocab_size)
+            logits = np.linspace(2.0, 1.0, self.vocab_size)
             logits[EOS_ID] = 1.7
             return logits
 
@@ -353,18 +351,19 @@ def test_a_repetition_penalty_keeps_from_saying_the_same() -> None:
     )
 
 
-def with_engine(plain: LanguageModel, precision: str = "float32") -> LanguageModel:
+def with_engine(plain: LanguageModel, kind: str = "character") -> LanguageModel:
     """The same model in float32, writing with the engine of this processor."""
     try:
         bindings.library()
     except native.UnavailableError as error:
         pytest.skip(f"no engine here: {error}")
-    model = deepcopy(plain.model).float()
+    model = deepcopy(module_of(plain)).float()
+    writer = build_writer(model, "cpu", "float32")
+    assert writer is not None
     other = language_model(
-        model, "character", window_len=plain.window_len, packed=plain.packed
+        writer, kind, window_len=plain.window_len, packed=plain.packed
     )
-    other.writer = build_writer(model, "cpu", precision)
-    assert isinstance(other.writer, Writer)
+    assert other.engine is writer.engine
     return other
 
 
@@ -372,7 +371,7 @@ def penalised(model: LanguageModel, ids: list[int], penalty: float) -> Tensor:
     """Logits of the next token as the transformers library penalises them; special ones banned."""
     given = torch.tensor([ids])
     with torch.inference_mode():
-        logits = model.model(given)[:, -1].float()
+        logits = module_of(model)(given)[:, -1].float()
     logits = RepetitionPenaltyLogitsProcessor(penalty)(given, logits)
     return logits[0].index_fill(0, torch.tensor([PAD_ID, UNK_ID, BOS_ID]), -math.inf)
 
@@ -401,15 +400,12 @@ def test_a_repetition_penalty_is_that_of_transformers(
         == plain.tokenizer.decode(ids)[len(prompt) :]
     )
     bounds = penalised(plain, start, penalty).double().softmax(-1).cumsum(0)
-    with torch.inference_mode():
-        cache = model.writer.prefill(torch.tensor([start[:-1]]))
-        logits = model.writer.output(
-            model.writer.decode(torch.tensor([start[-1:]]), cache)[0]
-        )[:, -1]
+    cache = model.model.prefill(np.array([start[:-1]]))
+    logits, _ = model.model.decode(np.array([start[-1:]]), cache)
     settled = Sampling(repetition_penalty=penalty)
     banned = (PAD_ID, UNK_ID, BOS_ID)
     history = np.array([start])
-    found = filtered_log_probs(logits.numpy(), settled, history, banned)[0]
+    found = filtered_log_probs(logits[:, -1], settled, history, banned)[0]
     np.testing.assert_allclose(np.exp(found).cumsum(), bounds.numpy(), atol=1e-5)
     for seed in range(20):
         number = Draws(seed, start).at(0)
@@ -430,7 +426,7 @@ def test_a_repetition_penalty_is_that_of_transformers(
 def test_no_special_token_is_ever_said_but_the_end(packed: bool) -> None:
     class Specials(FakeModel):
         def next_logits(self, seen):
-            logits = torch.zeros(self.vocab_size)
+            logits = np.zeros(self.vocab_size)
             logits[[PAD_ID, UNK_ID, BOS_ID]] = 60.0
             logits[7] = 1.0
             return logits
@@ -474,7 +470,7 @@ def test_the_counts_say_what_a_draft_was_worth() -> None:
         """Says what it said nine ids ago."""
 
         def next_logits(self, seen):
-            logits = torch.zeros(self.vocab_size)
+            logits = np.zeros(self.vocab_size)
             logits[seen[-9:][0]] = 50.0
             return logits
 
@@ -678,7 +674,9 @@ def test_a_real_model_with_a_cache_says_what_it_would_without(
             with torch.inference_mode():
                 expected.append(
                     float(
-                        model.model(torch.tensor([seen]))[0, -1].log_softmax(-1)[token]
+                        module_of(model)(torch.tensor([seen]))[0, -1].log_softmax(-1)[
+                            token
+                        ]
                     )
                 )
             seen = [*seen, token]
@@ -806,7 +804,7 @@ def log_probs_by_hand(
 ) -> list[float]:
     """One window: the whole of it at once, no cache."""
     with torch.inference_mode():
-        log_probs = model.model(torch.tensor([inputs]))[0].log_softmax(-1)
+        log_probs = module_of(model)(torch.tensor([inputs]))[0].log_softmax(-1)
     return [float(log_probs[place, label]) for place, label in enumerate(labels)]
 
 
@@ -906,7 +904,7 @@ def test_a_lone_surrogate_counts_as_the_character_that_it_is_read_as() -> None:
 def test_an_impossible_text_has_a_perplexity_that_json_can_hold() -> None:
     class Sure(FakeModel):
         def next_logits(self, seen):
-            logits = torch.zeros(self.vocab_size)
+            logits = np.zeros(self.vocab_size)
             logits[5] = 5000.0
             return logits
 
@@ -951,7 +949,7 @@ def test_impossible_settings_are_refused_at_the_call(subtests: pytest.Subtests) 
 def test_a_model_whose_output_is_not_a_number_is_an_error() -> None:
     class Broken(FakeModel):
         def next_logits(self, seen):
-            return torch.full((self.vocab_size,), math.nan)
+            return np.full(self.vocab_size, math.nan)
 
     model = language_model(Broken(330), "byte", window_len=9, packed=False)
     for call in (
@@ -963,54 +961,90 @@ def test_a_model_whose_output_is_not_a_number_is_an_error() -> None:
             call()
 
 
+@pytest.mark.parametrize("kind", ["character", "bpe"])
+def test_the_engine_scores_as_the_model_does(kind: str) -> None:
+    for packed in (False, True):
+        plain = real(kind, 7, packed, ngrams=4, positions="rotary")
+        for text in ("", "The cat sat on the mat."):
+            (expected,) = plain.score(text)
+            (found,) = with_engine(plain, kind).score(text)
+            log_probs = pytest.approx(expected.token_log_probs, abs=1e-4)
+            assert found.token_log_probs == log_probs
+
+
 # Beside other work
 # --------------------------------------------------------------------------------------
 
 
 def test_between_the_pieces_the_caller_can_train_and_stream_again() -> None:
-    model = whim()
-    model.model.train()
+    model = real()
+    module = module_of(model)
     weight = nn.Parameter(torch.ones(3))
     alone = [list(model.stream("The", seed=seed, max_new_tokens=9)) for seed in (1, 2)]
     first, second = (
         model.stream("The", seed=seed, max_new_tokens=9) for seed in (1, 2)
     )
     woven: list[list[str]] = [[], []]
-    for one, other in zip(first, second, strict=False):
-        woven[0].append(one)
-        woven[1].append(other)
-        assert not torch.is_inference_mode_enabled()
-        assert torch.is_grad_enabled()
-        assert model.model.training
-        (weight * 2).sum().backward()
+    module.train()
+    try:
+        for one, other in zip(first, second, strict=False):
+            woven[0].append(one)
+            woven[1].append(other)
+            assert not torch.is_inference_mode_enabled()
+            assert torch.is_grad_enabled()
+            assert module.training
+            (weight * 2).sum().backward()
+    finally:
+        module.eval()
     assert [pieces[: len(w)] for pieces, w in zip(alone, woven, strict=True)] == woven
     assert len(woven[0]) > 5
 
 
 def test_a_model_in_training_is_not_disturbed_and_one_that_is_not_stays_so() -> None:
     model = real()
+    module = module_of(model)
     quiet = model.generate("The", max_new_tokens=9), model.score("The cat")
-    model.model.train()
+    module.train()
     try:
         abandoned = model.stream("The", max_new_tokens=9)
         next(abandoned)
-        assert model.model.training
-        assert all(part.training for part in model.model.modules())
+        assert module.training
+        assert all(part.training for part in module.modules())
         # without dropout
         assert (
             model.generate("The", max_new_tokens=9),
             model.score("The cat"),
         ) == quiet
-        assert model.model.training
+        assert module.training
     finally:
-        model.model.eval()
+        module.eval()
     model.generate("The", max_new_tokens=2)
-    assert not model.model.training
+    assert not module.training
+
+
+def test_a_device_without_memory_is_an_error_of_memory() -> None:
+    """And the mode is what it was."""
+
+    class Cramped(nn.Module):
+        def prefill(self, prompt):
+            return None
+
+        def decode(self, ids, cache):
+            assert not self.training
+            raise torch.OutOfMemoryError("no memory left")
+
+    module = Cramped().train()
+    model = language_model(TorchWriter(module), "byte", window_len=9, packed=False)
+    for call in (model.generate, model.score):
+        with pytest.raises(MemoryError, match="no memory left"):
+            call("a")
+    assert module.training
+    assert not torch.is_inference_mode_enabled()
 
 
 def test_generating_leaves_the_random_state_of_a_run_alone() -> None:
     before = torch.get_rng_state()
-    whim().generate("The", max_new_tokens=9)
+    real().generate("The", max_new_tokens=9)
     assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -306,7 +306,7 @@ def generate(
         machine = machine_for_command(precision, kernels)
 
     model = LanguageModelling.load(folder, machine).predictor()
-    refuse_idle(precision, None if model.writer is model.model else model.writer)
+    refuse_idle(precision, model.engine)
     settings: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,

@@ -3,19 +3,16 @@
 Shapes: the legend in `weft.model.attention`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
-import numpy as np
 import torch
-from jaxtyping import Float, Int
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from weft.decoding.decoder import StepInput
 from weft.engine import bindings as engine
 from weft.engine import weights
+from weft.engine.writer import Writer
 from weft.kernels import native
 from weft.kernels.activations import activation_name, norm_name
 from weft.model.attention import NORM_EPS, MultiHeadAttention
@@ -27,6 +24,7 @@ from weft.model.layers import (
     GatedFeedForward,
     Residual,
 )
+from weft.model.ngrams import NgramBag
 from weft.model.positions import NoPositions, angles
 from weft.model.transformer import Embedding, Seq2SeqTransformer
 
@@ -50,7 +48,7 @@ def build_engine(
 
 def build_writer(
     model: CausalTransformer, device: str, precision: str
-) -> "Writer | None":
+) -> Writer | None:
     """Return a language model of the engine, for texts that grow; None where `build_engine` gives
     none.
     """
@@ -58,7 +56,7 @@ def build_writer(
         return None
     try:
         refuse_missing_code(model)
-        return Writer(model, engine.Engine(causal_weights_of(model), precision))
+        return Writer(causal_weights_of(model), precision)
     except native.UnavailableError:
         return None
 
@@ -66,91 +64,6 @@ def build_writer(
 def is_sharded(model: nn.Module) -> bool:
     """Return whether weights are shared out among processes."""
     return any(isinstance(parameter, DTensor) for parameter in model.parameters())
-
-
-@dataclass(frozen=True)
-class WriterCache:
-    """Texts under way, each in a slot of a session, which holds their keys and values.
-
-    A cache is good until something else is decoded after it: the slot then holds the longer text.
-    """
-
-    session: engine.Session
-    slots: Int[Tensor, " N"]
-    ids: Int[Tensor, "N L"]
-
-    def until(self, length: int) -> "WriterCache":
-        """Cut to the first `length` positions; later ones are overwritten as decoding goes on."""
-        return WriterCache(self.session, self.slots, self.ids[:, :length])
-
-    def select(self, rows: Int[Tensor, " M"]) -> "WriterCache":
-        """Keep or reorder rows. Raises ValueError where one is repeated: a slot holds one text."""
-        if len(set(rows.tolist())) < len(rows):
-            raise ValueError("a text in a slot cannot continue in two ways")
-        return WriterCache(self.session, self.slots[rows], self.ids[rows])
-
-
-class Writer:
-    """The engine behind a causal model's `prefill`, `decode` and `output`; states are logits."""
-
-    training = False
-
-    def __init__(self, model: CausalTransformer, own: engine.Engine) -> None:
-        """Wrap an engine; `own` has the model's weights and its n-grams and matches."""
-        self.model, self.engine = model, own
-
-    def train(self, mode: bool = True) -> None:
-        """Leave everything as it is: there is nothing to train."""
-
-    def prefill(self, prompt: Int[Tensor, "B L"]) -> WriterCache:
-        """Read prompts of one length, without padding; L may be 0."""
-        count = len(prompt)
-        start = WriterCache(
-            self.engine.session(count, 1), torch.arange(count), prompt[:, :0]
-        )
-        return self.decode(prompt, start, whole=False)[1] if prompt.shape[1] else start
-
-    def decode(
-        self, ids: Int[Tensor, "N L"], cache: WriterCache, whole: bool = True
-    ) -> tuple[Float[Tensor, "N L V"], WriterCache]:
-        """Decode new positions after those in the cache: logits of what follows each, the longer
-        cache.
-
-        Unless `whole`, nothing is computed of them but the cache.
-        """
-        count, length = ids.shape
-        first = cache.ids.shape[1]
-        read = torch.cat([cache.ids, ids], dim=1)
-        slots = cache.slots[:, None].expand(count, length).flatten().numpy()
-        times = torch.arange(first, first + length).repeat(count).numpy()
-        table = np.zeros((count * length, first + length), np.int32)
-        wanted = None if whole else np.zeros(0, np.int64)
-        inputs = StepInput(
-            slots, np.zeros_like(slots), times, ids.flatten().int().numpy(), table
-        )
-        beside = self._beside(read, length)
-        _, _, rows = cache.session.step(
-            inputs, 0, wanted=wanted, beside=beside, all_log_probs=True, as_logits=True
-        )
-        logits = torch.empty(count, length, 0)
-        if whole:
-            logits = torch.from_numpy(rows).reshape(count, length, -1)
-        return logits, WriterCache(cache.session, cache.slots, read)
-
-    def output(self, states: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
-        """Return the logits, which `decode` gives already."""
-        return states
-
-    def _beside(
-        self, read: Int[Tensor, "N T"], length: int
-    ) -> NDArray[np.float32] | None:
-        """Return the vectors of n-grams and matches of the last positions, if the model has any."""
-        embeddings = self.model.ngrams, self.model.matches
-        parts = [part(read, length) for part in embeddings if part is not None]
-        if not parts:
-            return None
-        rows = torch.stack(parts).sum(0).detach().flatten(0, 1)
-        return rows.float().contiguous().numpy()
 
 
 def why_no_engine(
@@ -220,8 +133,30 @@ def _weights(
 
 
 def causal_weights_of(model: CausalTransformer) -> weights.Weights:
-    """Return the weights of a decoder-only model, n-grams and matches left out."""
-    return _weights(model, model.embedding)
+    """Return the weights of a decoder-only model."""
+    ngrams = matches = None
+    if model.ngrams is not None:
+        longest = max(model.ngrams.lengths)
+        ngrams = weights.Ngrams(_array(model.ngrams.hashed.weight), longest)
+    if model.matches is not None:
+        vectors = _array(model.matches.followers.weight)
+        matches = weights.Matches(vectors, tuple(model.matches.lengths))
+    decoder = _weights(model, model.embedding)
+    return replace(decoder, ngrams=ngrams, matches=matches)
+
+
+def bag_of(bag: NgramBag) -> weights.Bag:
+    """Return the weights of a bag of n-grams."""
+    hashed = None
+    if bag.hashed is not None:
+        longest = max(bag.lengths)
+        hashed = weights.Ngrams(_array(bag.hashed.weight), longest)
+    return weights.Bag(
+        tokens=_array(bag.tokens.weight),
+        hashed=hashed,
+        token_weights=_array_or_none(bag.token_weights),
+        hashed_weights=_array_or_none(bag.hashed_weights),
+    )
 
 
 def _side(embedding: Embedding) -> weights.Side:
@@ -287,6 +222,10 @@ def _norm(norm: nn.LayerNorm | nn.RMSNorm) -> weights.Norm:
 
 def _final(norm: nn.Module) -> weights.Norm | None:
     return _norm(norm) if isinstance(norm, nn.LayerNorm | nn.RMSNorm) else None
+
+
+def _array_or_none(tensor: Tensor | None) -> weights.Floats | None:
+    return None if tensor is None else _array(tensor)
 
 
 def _array(tensor: Tensor) -> weights.Floats:

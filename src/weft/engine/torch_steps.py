@@ -1,18 +1,21 @@
-"""The steps of a PyTorch model for a decoder that knows only NumPy.
+"""PyTorch models behind NumPy arrays, for those who know no PyTorch.
 
-Shapes: N rows of the cache, V vocabulary.
+Shapes: N rows of the cache, L new positions, V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.decoding.decoder import Floats, Indices
 from weft.engine.batched import BatchedEngine
+from weft.model.mode import Trainable, evaluating
 
 Prefill: TypeAlias = Callable[[Sequence[Sequence[int]]], Any]
 TorchStep: TypeAlias = Callable[
@@ -27,6 +30,10 @@ class TorchCache:
 
     cache: Any
     device: torch.device | str
+
+    def until(self, length: int) -> "TorchCache":
+        """Cut to the first `length` positions."""
+        return TorchCache(self.cache.until(length), self.device)
 
     def select(self, rows: Indices) -> "TorchCache":
         """Keep, reorder or repeat rows."""
@@ -49,3 +56,62 @@ def engine_of_steps(
         return floats, TorchCache(cache, device)
 
     return BatchedEngine(wrapped_prefill, wrapped_step)
+
+
+@contextmanager
+def calling(model: Trainable) -> Iterator[None]:
+    """Call a model in evaluation mode, and leave it in the mode that it had.
+
+    Raises MemoryError where its device has no memory left.
+    """
+    try:
+        with evaluating(model):
+            yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from None
+
+
+class CausalModule(Trainable, Protocol):
+    """A language model of PyTorch; states become logits by `output`."""
+
+    def prefill(self, prompt: Int[Tensor, "N L"], /) -> Any:
+        """Read the beginnings; return the cache."""
+        ...
+
+    def decode(
+        self, ids: Int[Tensor, "N L"], cache: Any, /
+    ) -> tuple[Float[Tensor, "N L D"], Any]:
+        """Return the states of new positions, and the longer cache."""
+        ...
+
+    def output(self, states: Float[Tensor, "*N D"], /) -> Float[Tensor, "*N V"]:
+        """Return the logits of the token after each state."""
+        ...
+
+
+@dataclass(frozen=True)
+class TorchWriter:
+    """A language model of PyTorch behind NumPy arrays, on its device."""
+
+    model: CausalModule
+    device: torch.device | str = "cpu"
+
+    def prefill(self, ids: Indices) -> TorchCache:
+        """Read beginnings of one length (N, L), without padding; L may be 0."""
+        prompt = self._tensor(ids)
+        with calling(self.model):
+            return TorchCache(self.model.prefill(prompt), self.device)
+
+    def decode(self, ids: Indices, cache: TorchCache) -> tuple[Floats, TorchCache]:
+        """Read new tokens (N, L) after those in the cache; return the logits of what follows each
+        (N, L, V), and the longer cache.
+        """
+        rows = self._tensor(ids)
+        with calling(self.model):
+            states, longer = self.model.decode(rows, cache.cache)
+            logits = self.model.output(states)
+            floats: Floats = logits.float().cpu().numpy()
+        return floats, TorchCache(longer, self.device)
+
+    def _tensor(self, ids: Indices) -> Int[Tensor, "N L"]:
+        return torch.from_numpy(np.ascontiguousarray(ids)).to(self.device)

@@ -1,6 +1,6 @@
 """A Transformer's weights as NumPy arrays, in the paper's parts: what every engine is made of.
 
-Shapes: D d_model, d_k head_dim, M inputs, N outputs, L positions, V vocabulary.
+Shapes: D d_model, d_k head_dim, M inputs, N outputs, L positions, V vocabulary, R rows of a table.
 """
 
 from dataclasses import dataclass
@@ -78,11 +78,44 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Ngrams:
+    """Vectors of n-grams of 2 to `longest` tokens, (R, D): an n-gram has the row that its hash
+    points to.
+    """
+
+    vectors: Floats
+    longest: int
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Vectors of the token that followed a match, (K V, D): V of them for each of K `lengths`."""
+
+    vectors: Floats
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Bag:
+    """Vectors of a text's tokens (V, D), and of its n-grams, if any.
+
+    A row counts by its weight: `token_weights` (V), `hashed_weights` (R). Without them all count
+    alike.
+    """
+
+    tokens: Floats
+    hashed: Ngrams | None = None
+    token_weights: Floats | None = None
+    hashed_weights: Floats | None = None
+
+
+@dataclass(frozen=True)
 class Weights:
     """The weights of a Transformer; without an encoder a language model.
 
     `activation` and `norm` are names of `weft.kernels.activations`. `rotary`: cosines and sines,
-    (L, d_k / 2) each.
+    (L, d_k / 2) each. A language model's tokens may have vectors of `ngrams` and `matches` beside
+    them.
     """
 
     num_heads: int
@@ -100,6 +133,13 @@ class Weights:
     decoder_norm: Norm | None
     projection: Linear
     rotary: tuple[Floats, Floats] | None = None
+    ngrams: Ngrams | None = None
+    matches: Matches | None = None
+
+    @property
+    def d_model(self) -> int:
+        """Return D, the width of the states."""
+        return self.tgt.tokens.shape[1]
 
 
 def _repeated(rows: Floats, head_dim: int, times: int) -> Floats:

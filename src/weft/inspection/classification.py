@@ -22,7 +22,8 @@ from weft.inspection.tokens import (
 )
 from weft.model.attention import AttentionRecord
 from weft.model.classifier import TransformerClassifier
-from weft.predict.text import evaluating, one_line
+from weft.model.mode import evaluating
+from weft.predict.text import one_line
 from weft.tasks.classification import Classification
 
 MAX_LABELS = 5  # whose contributions are computed

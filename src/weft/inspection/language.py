@@ -22,7 +22,7 @@ from weft.inspection.tokens import (
     stacked,
 )
 from weft.model.attention import AttentionRecord
-from weft.predict.text import evaluating
+from weft.model.mode import evaluating
 from weft.tasks.language_modelling import LanguageModelling
 
 NUM_NEXT = 20

@@ -11,8 +11,8 @@ from weft.console import stages
 from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from weft.inspection.tokens import padded
+from weft.model.mode import evaluating
 from weft.predict.prediction import Prediction
-from weft.predict.text import evaluating
 from weft.tasks.translation import Translation
 
 Ids = list[int]

@@ -22,9 +22,9 @@ from torch import Tensor
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Hypothesis
 from weft.inspection.tokens import padded
+from weft.model.mode import evaluating
 from weft.predict.language_model import LanguageModel
 from weft.predict.settings import BANNED
-from weft.predict.text import evaluating
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task

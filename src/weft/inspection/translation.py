@@ -25,9 +25,10 @@ from weft.inspection.tokens import (
     stacked,
 )
 from weft.model.attention import AttentionRecord
+from weft.model.mode import evaluating
 from weft.model.recurrent import DotAttention, Seq2SeqRecurrent
 from weft.predict.alignment import WordAlignment, align_words
-from weft.predict.text import evaluating, one_line
+from weft.predict.text import one_line
 from weft.tasks.translation import Translation
 
 Family: TypeAlias = Literal["transformer", "additive", "dot"]

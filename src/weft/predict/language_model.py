@@ -8,55 +8,56 @@ import codecs
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.config import SamplingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from weft.data.windows import overlap, scoring_starts
-from weft.decoding.decoder import Cache
 from weft.decoding.draws import Draws
-from weft.decoding.sampling import Chooser, Logits, Sampling, sample_tokens
+from weft.decoding.sampling import (
+    Chooser,
+    Logits,
+    Sampling,
+    log_softmax,
+    sample_tokens,
+)
 from weft.decoding.speculative import (
+    Cache,
     Draft,
     PromptLookup,
     Tally,
     speculative_tokens,
 )
+from weft.engine.bindings import Engine
+from weft.engine.writer import Writer
 from weft.errors import DivergedError, UsageError
-from weft.predict.text import evaluating
 
 C = TypeVar("C", bound=Cache)
 T = TypeVar("T")
+Ids: TypeAlias = NDArray[np.int64]
 
 Finish = Literal["end", "stop", "length"]
 _BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 
 class CausalModel(Protocol[C]):
-    """A model as a generator of text needs it: rows start with bos or eos, padding is 0."""
+    """A model as a generator of text needs it: rows start with bos or eos.
 
-    training: bool
+    It is in use whatever its caller does with it meanwhile: one that is being trained computes
+    without dropout here. Raises MemoryError.
+    """
 
-    def train(self, mode: bool = True) -> Any:
-        """Set the mode as `torch.nn.Module.train` does."""
+    def prefill(self, ids: Ids, /) -> C:
+        """Read beginnings of one length (N, L), without padding; L may be 0."""
         ...
 
-    def prefill(self, prompt: Int[Tensor, "B L"], /) -> C:
-        """Read the beginning."""
-        ...
-
-    def decode(
-        self, ids: Int[Tensor, "N L"], cache: C, /
-    ) -> tuple[Float[Tensor, "N L D"], C]:
-        """Return the states of the newest positions, and the longer cache."""
-        ...
-
-    def output(self, states: Float[Tensor, "*N D"], /) -> Float[Tensor, "*N V"]:
-        """Return the logits of the token after each state."""
+    def decode(self, ids: Ids, cache: C, /) -> tuple[Logits, C]:
+        """Read new tokens (N, L) after those in the cache; return the logits of what follows each
+        (N, L, V), and the longer cache.
+        """
         ...
 
 
@@ -115,14 +116,11 @@ class LanguageModel:
         decoding: SamplingSection,
         packed: bool,
         window_len: int,
-        device: torch.device | str = "cpu",
-        writer: CausalModel[Any] | None = None,
     ) -> None:
         """Set the model and its tokenizer.
 
         `window_len` is how many tokens the model has learned to attend to. `packed`: documents
-        begin with bos, else with the eos of the one before. `writer` is the same model in a form
-        that is fast for one new token after the other, and generates in its place.
+        begin with bos, else with the eos of the one before.
         """
         self.model = model
         self.tokenizer = tokenizer
@@ -130,8 +128,11 @@ class LanguageModel:
         self.start_id = BOS_ID if packed else EOS_ID
         self.packed = packed
         self.window_len = window_len
-        self.device = torch.device(device)
-        self.writer = model if writer is None else writer
+
+    @property
+    def engine(self) -> Engine | None:
+        """Return the native engine that computes the model, if one does."""
+        return self.model.engine if isinstance(self.model, Writer) else None
 
     def generate(
         self,
@@ -192,8 +193,7 @@ class LanguageModel:
         counted. Raises DivergedError as `generate`.
         """
         texts = [texts] if isinstance(texts, str) else texts
-        with evaluating(self.model):
-            return [self._score(text) for text in texts]
+        return [self._score(text) for text in texts]
 
     def _request(
         self,
@@ -247,7 +247,7 @@ class LanguageModel:
         """Yield at most `room` tokens from one cache, which knows the ids from `first` on; `place`
         of them are new.
         """
-        cache = self._prefill(torch.tensor([ids[first:-1]], dtype=torch.int64))
+        cache = self.model.prefill(np.array([ids[first:-1]], np.int64))
         where: dict[str, Any] = {
             "text": ids,
             "first": first,
@@ -257,28 +257,15 @@ class LanguageModel:
         }
         choose = request.choose
         if request.draft is None:
-            tokens = sample_tokens(self._steps, cache, choose, **where)
+            yield from sample_tokens(self._steps, cache, choose, **where)
         else:
             drafting = (request.draft, choose, request.tally)
-            tokens = speculative_tokens(self._steps, cache, *drafting, **where)
-        while (drawn := self._next(tokens)) is not None:
-            yield drawn
-
-    def _next(self, steps: Iterator[T]) -> T | None:
-        with evaluating(self.model):
-            return next(steps, None)
-
-    def _prefill(self, prompt: Int[Tensor, "1 L"]) -> Any:
-        with evaluating(self.model):
-            return self.writer.prefill(prompt.to(self.device))
+            yield from speculative_tokens(self._steps, cache, *drafting, **where)
 
     def _steps(self, ids: Sequence[int], cache: Any) -> tuple[Logits, Any]:
         """Return the logits of what follows each of several new positions, and the longer cache."""
-        rows = torch.tensor([ids], device=self.device)
-        with evaluating(self.model):
-            states, cache = self.writer.decode(rows, cache)
-            logits = self.writer.output(states)
-        return cast(Logits, logits[0].float().cpu().numpy()), cache
+        logits, cache = self.model.decode(np.array([ids], np.int64), cache)
+        return logits[0], cache
 
     def _score(self, text: str) -> TextScore:
         ids = self.tokenizer.encode_long(text)
@@ -307,12 +294,14 @@ class LanguageModel:
         )
 
     def _score_window(self, inputs: list[int], labels: list[int]) -> list[float]:
-        rows = torch.tensor([inputs], device=self.device)
-        states, _ = self.model.decode(rows, self.model.prefill(rows[:, :0]))
-        log_probs = self.model.output(states[0]).float().log_softmax(-1)
-        places = torch.arange(len(labels))
-        chosen: list[float] = log_probs[places, torch.tensor(labels)].tolist()
-        return chosen
+        """Return the log-probability of each label after the inputs up to its place."""
+        start = self.model.prefill(np.zeros((1, 0), np.int64))
+        logits, _ = self._steps(inputs, start)
+        log_probs = []
+        for row, label in zip(logits, labels, strict=True):
+            scores = row[None].astype(np.float64)
+            log_probs.append(float(log_softmax(scores)[0, label]))
+        return log_probs
 
 
 @dataclass(frozen=True)

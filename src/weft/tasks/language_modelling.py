@@ -23,6 +23,7 @@ from weft.data.texts import Sources, Texts, gather_documents
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizer
 from weft.data.windows import PackedBatches, StreamBatches, WindowBatch, scoring_windows
 from weft.engine.from_model import build_writer
+from weft.engine.torch_steps import TorchWriter
 from weft.errors import UsageError
 from weft.evaluation.language import LanguageScores, language_scores
 from weft.folder import model_folder
@@ -240,16 +241,15 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
 
     def predictor(self) -> LanguageModel:
         where = self.machine
+        writer = None
+        if not where.plain:
+            writer = build_writer(self.model, where.device, where.precision)
         return LanguageModel(
-            self.model,
+            writer or TorchWriter(self.model, where.device),
             self.tokenizers[0],
             decoding=self.config.decoding,
             packed=self.config.packing == "packed",
             window_len=self.config.window_len,
-            device=torch.device(where.device),
-            writer=None
-            if where.plain
-            else build_writer(self.model, where.device, where.precision),
         )
 
     def portrait(self) -> Portrait:

@@ -1,0 +1,99 @@
+"""The native engine as a language model: texts that grow, each in a slot of a session.
+
+Shapes: N texts, L new tokens of each, T with those before them, V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.decoding.decoder import Floats, Indices, StepInput
+from weft.engine.bindings import Engine, Session
+from weft.engine.ngrams import Ids, beside
+from weft.engine.weights import Weights
+
+
+@dataclass(frozen=True)
+class WriterCache:
+    """Texts under way, each in a slot of a session, which holds their keys and values.
+
+    A cache is good until something else is decoded after it: the slot then holds the longer text.
+    """
+
+    session: Session
+    slots: Indices
+    ids: Ids
+
+    def until(self, length: int) -> "WriterCache":
+        """Cut to the first `length` positions; later ones are overwritten as decoding goes on."""
+        return WriterCache(self.session, self.slots, self.ids[:, :length])
+
+    def select(self, rows: Indices) -> "WriterCache":
+        """Keep or reorder rows. Raises ValueError where one is repeated: a slot holds one text."""
+        if len(set(rows.tolist())) < len(rows):
+            raise ValueError("a text in a slot cannot continue in two ways")
+        return WriterCache(self.session, self.slots[rows], self.ids[rows])
+
+
+class Writer:
+    """A language model of the native engine, with its n-grams and matches."""
+
+    def __init__(self, weights: Weights, precision: str = "float32") -> None:
+        """Pack the weights for products of this precision.
+
+        Raises UnavailableError where there is no native library, or none for these weights.
+        """
+        self.weights = weights
+        self.engine = Engine(weights, precision)
+
+    def prefill(self, ids: Ids) -> WriterCache:
+        """Read beginnings of one length (N, L), without padding; L may be 0."""
+        count, length = ids.shape
+        session = self.engine.session(count, 1)
+        start = WriterCache(session, np.arange(count), ids[:, :0])
+        if not length:
+            return start
+        _, cache = self._step(ids, start, np.zeros(0, np.int64))
+        return cache
+
+    def decode(self, ids: Ids, cache: WriterCache) -> tuple[Floats, WriterCache]:
+        """Read new tokens (N, L) after those in the cache; return the logits of what follows each
+        (N, L, V), and the longer cache.
+        """
+        count, length = ids.shape
+        if not ids.size:
+            empty = np.zeros((count, length, self.engine.vocab_size), np.float32)
+            return empty, cache
+        rows, longer = self._step(ids, cache, None)
+        return rows.reshape(count, length, -1), longer
+
+    def _step(
+        self, ids: Ids, cache: WriterCache, wanted: Indices | None
+    ) -> tuple[Floats, WriterCache]:
+        """Take new tokens; return the logits of the rows wanted, None: of all."""
+        count, length = ids.shape
+        first = cache.ids.shape[1]
+        read = np.concatenate([cache.ids, ids], axis=1)
+        slots = np.repeat(cache.slots, length)
+        times = np.arange(first, first + length)
+        inputs = StepInput(
+            sentences=slots,
+            beams=np.zeros_like(slots),
+            positions=np.tile(times, count),
+            tokens=ids.astype(np.int32).ravel(),
+            # a slot has one text, whose past stands at the first place
+            ancestors=np.zeros((count * length, first + length), np.int32),
+        )
+        vectors = beside(self.weights, read, length)
+        if vectors is not None:
+            vectors = vectors.reshape(count * length, -1)
+        _, _, logits = cache.session.step(
+            inputs,
+            0,
+            wanted=wanted,
+            beside=vectors,
+            all_log_probs=True,
+            as_logits=True,
+        )
+        assert logits is not None
+        return logits, WriterCache(cache.session, cache.slots, read)
