@@ -5,23 +5,28 @@ weights.
 import hashlib
 import itertools
 import json
+import math
 import re
 import time
+from collections.abc import Sequence
 from functools import cache as memo
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import nn
 
 from weft.config import ClassifierSection, SideSection
 from weft.data.labelled import from_rows
 from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer, train_tokenizer
+from weft.engine.torch_steps import TorchClassifier
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.classifier import TransformerClassifier
 from weft.predict import classifier as module
-from weft.predict.classifier import Classification, Classifier
+from weft.predict.classifier import Classification, Classifier, ClassifierModel
 from weft.predict.text import LINE_BREAKS, one_line
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.!?猫好。"
@@ -35,17 +40,15 @@ def letters() -> Tokenizer:
     )
 
 
-class FakeModel(nn.Module):
+class FakeModel:
     """Logits by `row_logits(ids without padding)`; it keeps what it was asked."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.batches: list[list[tuple[int, ...]]] = []
         self.widths: list[int] = []
 
-    def forward(self, ids: Tensor) -> Tensor:
-        assert not self.training
-        assert torch.is_inference_mode_enabled()
+    def logits(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        assert ids.dtype == np.int64
         rows = [tuple(i for i in row if i != PAD_ID) for row in ids.tolist()]
         assert all(
             row[: len(real)] == list(real)
@@ -53,9 +56,10 @@ class FakeModel(nn.Module):
         )
         self.batches.append(rows)
         self.widths.append(ids.shape[1])
-        return torch.stack([self.row_logits(row) for row in rows])
+        logits = [self.row_logits(row) for row in rows]
+        return np.array(logits, np.float32)
 
-    def row_logits(self, row: tuple[int, ...]) -> Tensor:
+    def row_logits(self, row: tuple[int, ...]) -> Sequence[float]:
         raise NotImplementedError
 
 
@@ -64,9 +68,7 @@ class Whim(FakeModel):
 
     def row_logits(self, row):
         seed = int.from_bytes(hashlib.sha256(repr(row).encode()).digest()[:4])
-        return 2 * torch.randn(
-            len(LABELS), generator=torch.Generator().manual_seed(seed)
-        )
+        return (2 * np.random.default_rng(seed).standard_normal(3)).tolist()
 
 
 class ByFirst(FakeModel):
@@ -76,17 +78,14 @@ class ByFirst(FakeModel):
 
     def __init__(self, **table: list[float]) -> None:
         super().__init__()
-        self.table = {
-            letters().encode(letter)[0]: torch.tensor(row)
-            for letter, row in table.items()
-        }
+        self.table = {letters().encode(letter)[0]: row for letter, row in table.items()}
 
     def row_logits(self, row):
-        return self.table.get(row[0] if row else PAD_ID, torch.zeros(len(LABELS)))
+        return self.table.get(row[0] if row else PAD_ID, [0.0] * len(LABELS))
 
 
 def classifier(
-    model: FakeModel,
+    model: ClassifierModel,
     *,
     multi_label=False,
     max_len=40,
@@ -100,11 +99,11 @@ def classifier(
 
 
 def logs(*probabilities: float) -> list[float]:
-    return torch.tensor(probabilities).log().tolist()
+    return np.log(probabilities).tolist()
 
 
 def odds(*probabilities: float) -> list[float]:
-    return torch.tensor(probabilities).logit().tolist()
+    return [math.log(p / (1 - p)) for p in probabilities]
 
 
 SURE = {"h": [8.0, 0.0, 0.0], "n": [0.0, 8.0, 0.0], "s": [0.0, 0.0, 8.0]}
@@ -158,7 +157,7 @@ def test_of_several_labels_all_of_one_half_or_more():
         0.5,
     )
     assert both.probabilities == pytest.approx(
-        {"ham": 1 / (1 + torch.e**-3), "none": 1 / (1 + torch.e), "spam": 0.5}
+        {"ham": 1 / (1 + math.e**-3), "none": 1 / (1 + math.e), "spam": 0.5}
     )
     assert (nothing.label, nothing.labels, nothing.probability) == ("", [], 0.0)
     assert every.labels == LABELS
@@ -191,13 +190,21 @@ def test_a_model_whose_output_is_not_a_number_is_an_error(multi_label, value):
 
 
 def test_a_model_in_training_is_not_disturbed():
-    model = Whim().train()
-    classifier(model).classify(["a"])
-    assert model.training
+    seen = []
+
+    class Watched(nn.Module):
+        def forward(self, ids):
+            seen.append((self.training, torch.is_inference_mode_enabled()))
+            return torch.zeros(len(ids), len(LABELS))
+
+    module = Watched().train()
+    classifier(TorchClassifier(module)).classify(["a"])
+    assert module.training
     assert not torch.is_inference_mode_enabled()
-    model.eval()
-    classifier(model).classify(["a"])
-    assert not model.training
+    module.eval()
+    classifier(TorchClassifier(module)).classify(["a"])
+    assert not module.training
+    assert seen == [(False, True)] * 2
 
 
 # Texts
@@ -209,8 +216,9 @@ def test_a_text_with_nothing_in_it_has_an_answer_too(text):
     model = Whim()
     found = classifier(model).classify(["ham", text])
     assert model.batches[-1][-1] == ()
+    own = np.array([Whim().row_logits(())])
     assert found[1].probabilities == pytest.approx(
-        dict(zip(LABELS, Whim().row_logits(()).softmax(-1).tolist(), strict=True))
+        dict(zip(LABELS, module.softmax(own)[0].tolist(), strict=True))
     )
     assert (found[1].windows, found[1].truncated) == (1, False)
     alone = Whim()
@@ -476,16 +484,31 @@ class Cramped(Whim):
         super().__init__()
         self.most = most
 
-    def forward(self, ids):
+    def logits(self, ids):
         if len(ids) > self.most:
-            raise torch.OutOfMemoryError("out of memory")
-        return super().forward(ids)
+            raise MemoryError
+        return super().logits(ids)
 
 
 def test_where_memory_does_not_suffice_fewer_rows_are_read_at_a_time():
     assert classifier(Cramped(3)).classify(TEXTS) == classifier(Whim()).classify(TEXTS)
     with pytest.raises(OutOfMemoryError, match="no memory to classify 3 tokens"):
         classifier(Cramped(0)).classify("abc")
+
+
+def test_a_device_without_memory_reads_fewer_rows_too():
+    sizes = []
+
+    class Small(nn.Module):
+        def forward(self, ids):
+            sizes.append(len(ids))
+            if len(ids) > 2:
+                raise torch.OutOfMemoryError("no memory left")
+            return torch.zeros(len(ids), len(LABELS))
+
+    found = classifier(TorchClassifier(Small())).classify(["a"] * 6)
+    assert [answer.label for answer in found] == ["ham"] * 6
+    assert sizes == [6, 3, 1, 2, 3, 1, 2]
 
 
 # Real models
@@ -513,7 +536,8 @@ def test_a_real_model_reads_a_batch_as_one_by_one_and_its_probabilities_are_its_
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
     first = kind == "first"
-    here = classifier(model, max_len=12, too_long=too_long, first_token=first)
+    adapted = TorchClassifier(model)
+    here = classifier(adapted, max_len=12, too_long=too_long, first_token=first)
     alone = [here.classify(text)[0] for text in TEXTS]
     together = here.classify(TEXTS)
     for a, b in zip(alone, together, strict=True):

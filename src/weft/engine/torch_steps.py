@@ -1,6 +1,6 @@
 """PyTorch models behind NumPy arrays, for those who know no PyTorch.
 
-Shapes: N rows of the cache, L new positions, V vocabulary.
+Shapes: N rows of the cache, L new positions, V vocabulary; B texts, C labels.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.decoding.decoder import Floats, Indices
@@ -115,3 +116,26 @@ class TorchWriter:
 
     def _tensor(self, ids: Indices) -> Int[Tensor, "N L"]:
         return torch.from_numpy(np.ascontiguousarray(ids)).to(self.device)
+
+
+class ClassifierModule(Trainable, Protocol):
+    """A classifier of PyTorch."""
+
+    def __call__(self, ids: Int[Tensor, "B L"], /) -> Float[Tensor, "B C"]:
+        """Return the logits of each label."""
+        ...
+
+
+@dataclass(frozen=True)
+class TorchClassifier:
+    """A classifier of PyTorch behind NumPy arrays, on its device."""
+
+    model: ClassifierModule
+    device: torch.device | str = "cpu"
+
+    def logits(self, ids: Indices) -> NDArray[np.float64]:
+        """Return the logits of each label (B, C) for padded texts (B, L)."""
+        rows = torch.from_numpy(ids).to(self.device)
+        with calling(self.model):
+            doubles: NDArray[np.float64] = self.model(rows).double().cpu().numpy()
+        return doubles

@@ -44,7 +44,7 @@ def in_halves(
     """
     try:
         return [work(rows)]
-    except torch.OutOfMemoryError:
+    except (MemoryError, torch.OutOfMemoryError):
         if len(rows) == 1:
             raise too_large(rows[0]) from None
     # outside of the handler, which would keep the failed attempt's tensors alive

@@ -6,20 +6,19 @@ What a text becomes depends on that text and the settings alone, never on the ot
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
 
 from weft.data.tokenizer import BOS_ID, Tokenizer
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.predict.batching import in_batches, in_halves, padded
 from weft.predict.doubts import Doubts
-from weft.predict.text import evaluating, one_line
+from weft.predict.text import one_line
 
+Ids: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.floating[Any]]
 Doubles: TypeAlias = NDArray[np.float64]
 
 THRESHOLD = 0.5  # of a label among several
@@ -28,16 +27,16 @@ _CHUNK = 2**20
 
 
 class ClassifierModel(Protocol):
-    """A model as a classifier needs it: one row of logits a text, padding is 0."""
+    """A model as a classifier needs it.
 
-    training: bool
+    It is in use whatever its caller does with it meanwhile: one that is being trained computes
+    without dropout here.
+    """
 
-    def train(self, mode: bool = True) -> Any:
-        """Set the mode as `torch.nn.Module.train` does."""
-        ...
-
-    def __call__(self, ids: Int[Tensor, "B L"], /) -> Float[Tensor, "B C"]:
-        """Return the logits of each label."""
+    def logits(self, ids: Ids, /) -> Floats:
+        """Return the logits of each label (B, C) for texts (B, L), which are filled up with 0 on
+        the right. Raises MemoryError.
+        """
         ...
 
 
@@ -81,7 +80,6 @@ class Classifier:
         max_len: int,
         too_long: Literal["cut", "windows"],
         first_token: bool,
-        device: torch.device | str = "cpu",
         doubts: Doubts | None = None,
     ) -> None:
         """Set the model, its tokenizer and its labels.
@@ -95,7 +93,6 @@ class Classifier:
         self.max_len = max_len
         self.too_long = too_long
         self.first_token = first_token
-        self.device = torch.device(device)
         self.doubts = doubts or Doubts()
 
     def classify(
@@ -180,13 +177,12 @@ class Classifier:
         first = [BOS_ID] if self.first_token else []
         probabilities = np.empty((len(rows), len(self.labels)))
         widths = [len(first) + len(row) for row in rows]
-        with evaluating(self.model):
-            for batch in in_batches(range(len(rows)), widths.__getitem__, batch_tokens):
-                logits = self._logits([first + rows[i] for i in batch])
-                if self.multi_label:
-                    probabilities[batch] = sigmoid(logits)
-                else:
-                    probabilities[batch] = softmax(logits)
+        for batch in in_batches(range(len(rows)), widths.__getitem__, batch_tokens):
+            logits = self._logits([first + rows[i] for i in batch])
+            if self.multi_label:
+                probabilities[batch] = sigmoid(logits)
+            else:
+                probabilities[batch] = softmax(logits)
         if not np.isfinite(probabilities).all():
             raise DivergedError(
                 "the model's output is not a number; train it again, or use an earlier checkpoint"
@@ -200,9 +196,8 @@ class Classifier:
         return np.concatenate(in_halves(rows, self._logits_at_once, _too_large))
 
     def _logits_at_once(self, rows: list[list[int]]) -> Doubles:
-        ids = torch.from_numpy(padded(rows))
-        logits = self.model(ids.to(self.device))
-        return cast(Doubles, logits.double().cpu().numpy())
+        logits = self.model.logits(padded(rows))
+        return logits.astype(np.float64)
 
     def _answer(
         self, probabilities: Doubles, windows: int, cut: bool

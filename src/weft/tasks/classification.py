@@ -24,6 +24,7 @@ from weft.data.normalize import replace_surrogates
 from weft.data.store import TextStore, prepare_text_store
 from weft.data.texts import Sources, Texts, gather_rows
 from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer, build_tokenizer
+from weft.engine.torch_steps import TorchClassifier
 from weft.errors import UsageError
 from weft.evaluation.classification import ClassificationScores, classification_scores
 from weft.folder import model_folder
@@ -328,14 +329,13 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
 
     def predictor(self) -> Classifier:
         return Classifier(
-            self.model,
+            TorchClassifier(self.model, self.machine.device),
             self.tokenizers[0],
             labels=self.config.labels,
             multi_label=self.config.multi_label,
             max_len=self.config.max_len,
             too_long=self.config.too_long,
             first_token=self._first_id is not None,
-            device=torch.device(self.machine.device),
             doubts=Doubts(self.known, self.config.low_confidence),
         )
 
