@@ -226,11 +226,17 @@ class Engine:
         self._library = library()
         self._kept: list[object] = []  # what the structures point to
         self.kind = kind
-        self.vocab_size = weights.projection.weight.shape[0]
+        self.vocab_size = 0
+        projection = _Matrix()
+        if weights.projection is not None:
+            self.vocab_size = len(weights.projection.weight)
+            projection = self._matrix(weights.projection, missing=-float("inf"))
         heads = Heads(weights.num_heads, weights.head_dim)
-        d_model = weights.tgt.tokens.shape[1]
+        d_model = weights.d_model
         first = (weights.encoder or weights.decoder)[0]
         rotary = weights.rotary
+        src = weights.src
+        tgt = weights.tgt
         self._model = _Model(
             kind=KINDS.index(kind),
             d_model=d_model,
@@ -250,17 +256,17 @@ class Engine:
             eps=weights.eps,
             score_scale=weights.head_dim**-0.5,
             embedding_scale=weights.embedding_scale,
-            src_tokens=self._rows(weights.src.tokens if weights.src else None),
-            src_positions=self._rows(weights.src.positions if weights.src else None),
-            tgt_tokens=self._rows(weights.tgt.tokens),
-            tgt_positions=self._rows(weights.tgt.positions),
+            src_tokens=self._rows(src.tokens if src else None),
+            src_positions=self._rows(src.positions if src else None),
+            tgt_tokens=self._rows(tgt.tokens if tgt else None),
+            tgt_positions=self._rows(tgt.positions if tgt else None),
             cosines=self._pointer(rotary[0]) if rotary else None,
             sines=self._pointer(rotary[1]) if rotary else None,
             encoder=self._layers(weights.encoder, heads),
             decoder=self._layers(weights.decoder, heads),
             encoder_norm=self._norm(weights.encoder_norm),
             decoder_norm=self._norm(weights.decoder_norm),
-            projection=self._matrix(weights.projection, missing=-float("inf")),
+            projection=projection,
         )
         self._projection = weights.projection
         self._lock = Lock()
@@ -273,6 +279,7 @@ class Engine:
 
     def prepare_lists(self) -> None:
         """Pack the output matrix for sentences with a shortlist, if that is not done."""
+        assert self._projection is not None
         with self._lock:
             if not self._model.listed.weights:
                 self._model.listed = self._matrix(self._projection, is_packed=False)

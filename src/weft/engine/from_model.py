@@ -17,6 +17,7 @@ from weft.kernels import native
 from weft.kernels.activations import activation_name, norm_name
 from weft.model.attention import NORM_EPS, MultiHeadAttention
 from weft.model.causal import CausalTransformer
+from weft.model.classifier import TransformerClassifier
 from weft.model.layers import (
     CausalLayer,
     DecoderLayer,
@@ -105,12 +106,25 @@ def _weights(
     model: Seq2SeqTransformer | CausalTransformer, tgt: Embedding
 ) -> weights.Weights:
     """Return the weights of a decoder."""
-    first = cast(DecoderLayer | CausalLayer, model.decoder[0])
+    return replace(
+        _shape(model.decoder, tgt, model.max_len),
+        tgt=_side(tgt),
+        decoder=tuple(_layer(layer) for layer in model.decoder),
+        decoder_norm=_final(model.decoder_norm),
+        projection=_linear(model.projection),
+    )
+
+
+def _shape(
+    layers: nn.ModuleList, embedding: Embedding, max_len: int
+) -> weights.Weights:
+    """Return what layers and embedding have without weights of their own."""
+    first = cast(EncoderLayer | DecoderLayer | CausalLayer, layers[0])
     attention = first.self_attention
     residual = cast(Residual, first.residuals[0])
     rotary = None
     if attention.rotary:
-        positions = torch.arange(model.max_len).float()
+        positions = torch.arange(max_len).float()
         cosines, sines = angles(positions, attention.head_dim)
         rotary = _array(cosines), _array(sines)
     return weights.Weights(
@@ -120,14 +134,14 @@ def _weights(
         norm=norm_name(residual.norm),
         activation=activation_name(first.feed_forward.activation),
         eps=NORM_EPS,
-        embedding_scale=tgt.scale,
+        embedding_scale=embedding.scale,
         src=None,
-        tgt=_side(tgt),
+        tgt=None,
         encoder=(),
-        decoder=tuple(_layer(layer) for layer in model.decoder),
+        decoder=(),
         encoder_norm=None,
-        decoder_norm=_final(model.decoder_norm),
-        projection=_linear(model.projection),
+        decoder_norm=None,
+        projection=None,
         rotary=rotary,
     )
 
@@ -143,6 +157,25 @@ def causal_weights_of(model: CausalTransformer) -> weights.Weights:
         matches = weights.Matches(vectors, tuple(model.matches.lengths))
     decoder = _weights(model, model.embedding)
     return replace(decoder, ngrams=ngrams, matches=matches)
+
+
+def classifier_weights_of(model: TransformerClassifier) -> weights.ClassifierWeights:
+    """Return the weights of a classifier."""
+    encoder = bag = None
+    pooling = "mean"
+    if model.encoder is not None:
+        part = model.encoder
+        pooling = part.pooling
+        encoder = replace(
+            _shape(part.layers, part.embedding, model.max_len),
+            src=_side(part.embedding),
+            encoder=tuple(_layer(layer) for layer in part.layers),
+            encoder_norm=_final(part.norm),
+        )
+    if model.bag is not None:
+        bag = bag_of(model.bag)
+    projection = _linear(model.projection)
+    return weights.ClassifierWeights(encoder, pooling, bag, projection)
 
 
 def bag_of(bag: NgramBag) -> weights.Bag:

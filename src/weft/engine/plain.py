@@ -232,7 +232,9 @@ class Record:
 
 
 class PlainTransformer:
-    """An encoder-decoder, or without an encoder a language model, by its weights."""
+    """An encoder-decoder, or without an encoder a language model, by its weights; or an encoder
+    alone.
+    """
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
@@ -282,6 +284,7 @@ class PlainTransformer:
         `beside` (N, L, D) is added to the tokens' vectors.
         """
         weights = self.weights
+        assert weights.tgt is not None
         record = record or Record()
         first = cache.length
         length = ids.shape[1]
@@ -299,7 +302,9 @@ class PlainTransformer:
 
     def output(self, states: Floats) -> Floats:
         """Project states (..., D) to logits (..., V)."""
-        return linear(states, self.weights.projection)
+        projection = self.weights.projection
+        assert projection is not None
+        return linear(states, projection)
 
     def _embedded(
         self,

@@ -111,7 +111,8 @@ class Bag:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a Transformer; without an encoder a language model.
+    """The weights of a Transformer; without an encoder a language model, without a decoder an
+    encoder alone.
 
     `activation` and `norm` are names of `weft.kernels.activations`. `rotary`: cosines and sines,
     (L, d_k / 2) each. A language model's tokens may have vectors of `ngrams` and `matches` beside
@@ -126,12 +127,12 @@ class Weights:
     eps: float
     embedding_scale: float
     src: Side | None
-    tgt: Side
+    tgt: Side | None
     encoder: tuple[Layer, ...]
     decoder: tuple[Layer, ...]
     encoder_norm: Norm | None
     decoder_norm: Norm | None
-    projection: Linear
+    projection: Linear | None
     rotary: tuple[Floats, Floats] | None = None
     ngrams: Ngrams | None = None
     matches: Matches | None = None
@@ -139,7 +140,23 @@ class Weights:
     @property
     def d_model(self) -> int:
         """Return D, the width of the states."""
-        return self.tgt.tokens.shape[1]
+        side = self.tgt or self.src
+        assert side is not None
+        return side.tokens.shape[1]
+
+
+@dataclass(frozen=True)
+class ClassifierWeights:
+    """The weights of a classifier: an encoder with pooled states, a bag of n-grams, or both.
+
+    `pooling` is "mean" or "first". The projection gives a logit for each label; its inputs are the
+    encoder's vector, then the bag's.
+    """
+
+    encoder: Weights | None
+    pooling: str
+    bag: Bag | None
+    projection: Linear
 
 
 def _repeated(rows: Floats, head_dim: int, times: int) -> Floats:

@@ -6,18 +6,28 @@ Shapes: D d_model, d head_dim, L positions.
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.config import CausalSection, LayerShape, Seq2SeqSection
+from weft.config import (
+    CausalSection,
+    ClassifierSection,
+    LayerShape,
+    Seq2SeqSection,
+)
 from weft.engine.weights import (
     Attention,
+    Bag,
+    ClassifierWeights,
     Floats,
     Layer,
     Linear,
+    Matches,
+    Ngrams,
     Norm,
     Side,
     Weights,
@@ -68,26 +78,61 @@ def seq2seq_weights(shape: Seq2SeqSection, arrays: Arrays) -> Weights:
     tgt = stored.side("tgt_embedding", "src_embedding")
     encoder = [stored.layer(f"encoder.{i}", 2) for i in range(shape.num_encoder_layers)]
     decoder = [stored.layer(f"decoder.{i}", 3) for i in range(shape.num_decoder_layers)]
-    return stored.weights(
+    return replace(
+        stored.shape_alone(),
         src=src,
         tgt=tgt,
         encoder=tuple(encoder),
         decoder=tuple(decoder),
         encoder_norm=stored.final_norm("encoder_norm"),
+        decoder_norm=stored.final_norm("decoder_norm"),
+        projection=stored.output(tgt),
     )
 
 
 def causal_weights(shape: CausalSection, arrays: Arrays) -> Weights:
-    """Return the weights of a language model, its n-grams and matches left out."""
+    """Return the weights of a language model."""
     stored = _Stored(shape, arrays)
     decoder = [stored.layer(f"decoder.{i}", 2) for i in range(shape.num_decoder_layers)]
-    return stored.weights(
-        src=None,
-        tgt=stored.side("embedding", "embedding"),
-        encoder=(),
+    tgt = stored.side("embedding", "embedding")
+    matches = None
+    if shape.match_lengths:
+        vectors = stored.present("matches.followers.weight")
+        matches = Matches(vectors, shape.match_lengths)
+    return replace(
+        stored.shape_alone(),
+        tgt=tgt,
         decoder=tuple(decoder),
-        encoder_norm=None,
+        decoder_norm=stored.final_norm("decoder_norm"),
+        projection=stored.output(tgt),
+        ngrams=stored.ngrams("ngrams", shape.ngrams),
+        matches=matches,
     )
+
+
+def classifier_weights(shape: ClassifierSection, arrays: Arrays) -> ClassifierWeights:
+    """Return the weights of a classifier."""
+    stored = _Stored(shape, arrays)
+    encoder = None
+    num_layers = shape.num_encoder_layers
+    if num_layers:
+        layers = [stored.layer(f"encoder.layers.{i}", 2) for i in range(num_layers)]
+        encoder = replace(
+            stored.shape_alone(),
+            src=stored.side("encoder.embedding", "encoder.embedding"),
+            encoder=tuple(layers),
+            encoder_norm=stored.final_norm("encoder.norm"),
+        )
+    bag = None
+    if shape.ngrams > 1 or not num_layers:
+        bag = Bag(
+            tokens=stored.present("bag.tokens.weight"),
+            hashed=stored.ngrams("bag", shape.ngrams),
+            token_weights=stored.array("bag.token_weights"),
+            hashed_weights=stored.array("bag.hashed_weights"),
+        )
+    projection = stored.linear("projection")
+    return ClassifierWeights(encoder, shape.pooling, bag, projection)
 
 
 class _Stored:
@@ -97,20 +142,10 @@ class _Stored:
         self.shape = shape
         self.arrays = arrays
 
-    def weights(
-        self,
-        src: Side | None,
-        tgt: Side,
-        encoder: tuple[Layer, ...],
-        decoder: tuple[Layer, ...],
-        encoder_norm: Norm | None,
-    ) -> Weights:
+    def shape_alone(self) -> Weights:
+        """Return what the model has without weights of its own."""
         shape = self.shape
         is_rotary = shape.positions == "rotary"
-        projection = self.array("projection.weight")
-        # a matrix that is also the embedding is stored once
-        if projection is None:
-            projection = tgt.tokens
         return Weights(
             num_heads=shape.num_heads,
             head_dim=shape.dim_of_head,
@@ -119,15 +154,28 @@ class _Stored:
             activation=activation_named(shape.activation),
             eps=NORM_EPS,
             embedding_scale=math.sqrt(shape.d_model) if shape.scale_embeddings else 1.0,
-            src=src,
-            tgt=tgt,
-            encoder=encoder,
-            decoder=decoder,
-            encoder_norm=encoder_norm,
-            decoder_norm=self.final_norm("decoder_norm"),
-            projection=Linear(projection, self.array("projection.bias")),
+            src=None,
+            tgt=None,
+            encoder=(),
+            decoder=(),
+            encoder_norm=None,
+            decoder_norm=None,
+            projection=None,
             rotary=angles(shape.max_len, shape.dim_of_head) if is_rotary else None,
         )
+
+    def output(self, tgt: Side) -> Linear:
+        """Return the projection to logits; a matrix that is also the embedding is stored once."""
+        projection = self.array("projection.weight")
+        if projection is None:
+            projection = tgt.tokens
+        return Linear(projection, self.array("projection.bias"))
+
+    def ngrams(self, name: str, longest: int) -> Ngrams | None:
+        """Return the vectors of n-grams; None where tokens stand alone."""
+        if longest == 1:
+            return None
+        return Ngrams(self.present(f"{name}.hashed.weight"), longest)
 
     def array(self, name: str) -> Floats | None:
         """Return an array in float32; None where the model has none of that name."""
