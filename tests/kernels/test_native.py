@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from weft.errors import UsageError
-from weft.kernels import native, operations, training
+from weft.kernels import compiling, levels, native, operations, training
 from weft.kernels.machine import Machine, choose_machine
 
 
@@ -81,7 +81,7 @@ def test_kernels_are_kept_for_the_next_time_and_for_this_user_alone(
 ) -> None:
     assert compiled.suffix == ".so"
     assert stat.S_IMODE(compiled.parent.stat().st_mode) == 0o700
-    monkeypatch.setattr(native, "_compile", lambda *a: pytest.fail("compiled again"))
+    monkeypatch.setattr(compiling, "_compile", lambda *a: pytest.fail("compiled again"))
     native.load()
 
 
@@ -233,9 +233,9 @@ def test_a_cache_named_relatively_does_not_count(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert native._folder() == tmp_path / "home" / ".cache" / "weft"
+    assert compiling._folder() == tmp_path / "home" / ".cache" / "weft"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert native._folder() == tmp_path / "home" / ".cache" / "weft"
+    assert compiling._folder() == tmp_path / "home" / ".cache" / "weft"
 
 
 def test_a_runtime_whose_path_has_spaces_is_found_and_linked(
@@ -251,20 +251,21 @@ def test_a_runtime_whose_path_has_spaces_is_found_and_linked(
     )
     maps.write_text(lines, "utf-8")
     assert native._openmp_runtime(maps) == runtime
-    (compilers := native._compilers()) or pytest.skip("no compiler")
+    (compilers := compiling._compilers()) or pytest.skip("no compiler")
     source = tmp_path / "training.cpp"
     source.write_text('extern "C" int sum() {\nint s = 0;\n#pragma omp parallel for reduction(+ : s)\n'
                       "for (int i = 0; i < 5; i++) s += i;\nreturn s; }\n")  # fmt: skip
-    native._compile(compilers[0], source, runtime, tmp_path / "sum.so")
+    flags = ("-O2", "-fPIC")
+    compiling._compile(compilers[0], source, runtime, flags, tmp_path / "sum.so")
     assert native._loaded(tmp_path / "sum.so").sum() == 10
 
 
 def test_lanes_are_shuffled_alike_whatever_the_compiler_knows(tmp_path: Path) -> None:
     """GCC below 12 has no `__builtin_shufflevector`; its own form is asked for here."""
-    (compilers := native._compilers()) or pytest.skip("no compiler")
+    (compilers := compiling._compilers()) or pytest.skip("no compiler")
     source = tmp_path / "lanes.cpp"
     source.write_text(
-        f"""#include "{native.SHARED}"
+        f"""#include "{levels.SHARED}"
 extern "C" void lanes(float* x, float* total) {{
     *total = across(read(x), sum_of);
     write(x, rotated<1>(read(x), std::make_index_sequence<LANES>()));
@@ -274,13 +275,11 @@ extern "C" void lanes(float* x, float* total) {{
     )
     found = []
     for more in ((), ("-DPLAIN_SHUFFLES",)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(native, "FLAGS", (*native.FLAGS, *more))
-            native._compile(compilers[0], source, "", tmp_path / f"lanes{len(more)}.so")
+        library = tmp_path / f"lanes{len(more)}.so"
+        flags = (*levels.FLAGS, *compiling.native_flags(), *more)
+        compiling._compile(compilers[0], source, "", flags, library)
         numbers, total = (ctypes.c_float * 16)(*range(16)), ctypes.c_float()
-        native._loaded(tmp_path / f"lanes{len(more)}.so").lanes(
-            numbers, ctypes.byref(total)
-        )
+        native._loaded(library).lanes(numbers, ctypes.byref(total))
         found.append([*numbers, total.value])
     lanes = int(found[0][:16].index(0.0)) + 1
     assert lanes in (4, 8, 16)
@@ -315,7 +314,7 @@ def test_compilers_without_shufflevector_make_the_same(
 
     shutil.copytree(compiled.parent, tmp_path / "cache" / "weft")
     expected = results()
-    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-DPLAIN_SHUFFLES"))
+    monkeypatch.setattr(levels, "FLAGS", (*levels.FLAGS, "-DPLAIN_SHUFFLES"))
     assert all(torch.equal(a, b) for a, b in zip(expected, results(), strict=True))
     assert len(list((tmp_path / "cache" / "weft").glob("*.so"))) == 2
 
@@ -324,7 +323,7 @@ def test_a_compiler_that_hangs_is_left(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
 ) -> None:
     compiler(tmp_path / "bin", monkeypatch, "exec sleep 60")
-    monkeypatch.setattr(native, "SECONDS", 0.2)
+    monkeypatch.setattr(compiling, "SECONDS", 0.2)
     with pytest.raises(native.UnavailableError, match="took more than"):
         native.load()
 

@@ -30,7 +30,7 @@ from weft.engine.bindings import Engine, Heads, quantized, to_bfloat16
 from weft.engine.from_model import build_engine, weights_of
 from weft.engine.torch_steps import engine_of_steps
 from weft.engine.weights import Linear
-from weft.kernels import native
+from weft.kernels import levels, native
 from weft.model.attention import MultiHeadAttention
 from weft.model.cache import KeysValues
 from weft.model.layers import DecoderLayer
@@ -499,11 +499,8 @@ def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
 
     def build(processor: str) -> ctypes.CDLL:
         made, source = tmp_path / f"{processor}.so", bindings.SOURCE
-        flags = [
-            flag if flag != "-march=native" else f"-march={processor}"
-            for flag in native.FLAGS
-        ]
-        flags += ["-O1", "-Wno-psabi", "-I", str(native.SHARED.parent)]
+        flags = [*levels.FLAGS, "-shared", f"-march={processor}", "-O1"]
+        flags += ["-Wno-psabi", "-I", str(levels.SHARED.parent)]
         subprocess.run([compiler, *flags, str(source), "-o", str(made)], check=True)
         return ctypes.CDLL(str(made))
 

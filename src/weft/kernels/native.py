@@ -1,29 +1,32 @@
-"""The native kernels: compiled on first use, kept for the next, left out where that fails."""
+"""The native kernels: a wheel has them built, else they are compiled on first use and kept.
+
+Where neither can be had, they are left out.
+"""
 
 import ctypes
-import hashlib
 import os
 import platform
 import re
-import shutil
 import stat
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
-from weft.console import stages
-
-SHARED = Path(__file__).with_name("vectors.h")
-FLAGS = (
-    *("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared"),
-    *("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"),
+from weft.errors import UsageError
+from weft.kernels import levels
+from weft.kernels.compiling import (
+    OTHERS_WRITE,
+    UnavailableError,
+    compiled,
+    native_flags,
 )
-# where sums need not have an order of their own
-OWN_FLAGS = {"training": ("-fassociative-math",)}
-SECONDS = 120  # that a compiler may take
-HASH_BYTES = hashlib.sha256().digest_size  # at the end of a library
+from weft.kernels.levels import SHARED, Level
+
+__all__ = ["UnavailableError", "has_threads", "library", "load", "refuse_failure"]
+
+VARIABLE = "WEFT_KERNELS"  # may name the level to use, or NATIVE
+NATIVE = "native"  # compiled for this very CPU
 
 
 class Heads(ctypes.Structure):
@@ -94,14 +97,6 @@ TYPES = ("float32", "bfloat16")
 _IN_FLOAT32_ALONE = ("sums_of_squares",)
 
 
-class UnavailableError(Exception):
-    """There are no native kernels here; says why."""
-
-
-class _CompilationError(Exception):
-    """A compiler did not make what it should; says why."""
-
-
 @cache
 def load() -> ctypes.CDLL:
     """Load the kernels of training, with the types of their arguments. Raises UnavailableError."""
@@ -140,224 +135,136 @@ def refuse_failure(library: ctypes.CDLL, status: int, name: str) -> None:
         raise RuntimeError(f"{name} failed: {words}; please report this")
 
 
-def _library(source: Path, find_runtime: Callable[[], str]) -> ctypes.CDLL:
-    """Load a source's library, compiled where this machine has not done so yet.
+@dataclass(frozen=True)
+class _Built:
+    """A library of the wheel; `runtime` is the OpenMP whose threads it takes, if any."""
 
-    Raises UnavailableError with the reason.
+    path: Path
+    level: Level
+    runtime: str
+
+
+def _library(source: Path, find_runtime: Callable[[], str]) -> ctypes.CDLL:
+    """Load a source's library: the wheel's, or one compiled here where that is faster.
+
+    What was compiled is kept. Raises UnavailableError with the reason, and UsageError where the
+    environment asks for a level that this CPU does not have.
     """
     if platform.system() != "Linux":
         raise UnavailableError(f"they are not made for {platform.system()}")
     runtime = find_runtime()
-    path = _folder() / f"{source.stem}-{_fingerprint(source, runtime)}.so"
-    _refuse_shared(path.parent)
-    if not (_is_own(path) and _is_whole(path)):
-        with stages.within("compiling the kernels (once, about 20 s)"):
-            _make(source, runtime, path)
-    return _loaded(path)
-
-
-def _loaded(path: Path) -> ctypes.CDLL:
+    cpu = levels.instructions()
+    asked = os.environ.get(VARIABLE, "")
+    if asked == NATIVE:
+        return _compiled(source, runtime, native_flags())
+    if asked:
+        level = _level_called(asked, cpu)
+        flags = level.flags
+        built = _built(source, runtime, [level])
+        is_best = True
+    else:
+        flags = native_flags()
+        built = _built(source, runtime, levels.levels_of(cpu))
+        is_best = built is not None and _is_best(built, source, runtime, cpu)
+    compile_here = partial(_compiled, source, runtime, flags)
+    if built is None:
+        return compile_here()
+    take_built = partial(_loaded, built.path, built.runtime)
+    first, second = take_built, compile_here
+    if not is_best:
+        first, second = second, first
     try:
+        return first()
+    except UnavailableError:
+        return second()
+
+
+def _compiled(source: Path, runtime: str, flags: tuple[str, ...]) -> ctypes.CDLL:
+    return _loaded(compiled(source, runtime, flags))
+
+
+def _level_called(name: str, cpu: frozenset[str]) -> Level:
+    """Return the level of a name. Raises UsageError where there is none, or not on this CPU."""
+    by_name = {level.name: level for level in levels.LEVELS}
+    if name not in by_name:
+        names = ", ".join((*by_name, NATIVE))
+        raise UsageError(f"{VARIABLE} = {name}: it must be one of {names}")
+    missing = [one for one in by_name[name].instructions if one not in cpu]
+    if missing:
+        raise UsageError(f"{VARIABLE} = {name}: this CPU has no {', '.join(missing)}")
+    return by_name[name]
+
+
+def _built(source: Path, runtime: str, wanted: Sequence[Level]) -> _Built | None:
+    """Find the first library of these levels in the wheel that is whole and cannot be planted.
+
+    With an OpenMP runtime, one that takes its threads is looked for first.
+    """
+    runtimes = (runtime, "") if runtime else ("",)
+    for level in wanted:
+        for one in runtimes:
+            name = levels.file_name(source, level, has_threads=bool(one))
+            path = levels.BUILT / name
+            if _is_as_safe_as_this(path) and levels.is_whole(path):
+                return _Built(path, level, one)
+    return None
+
+
+def _is_best(built: _Built, source: Path, runtime: str, cpu: frozenset[str]) -> bool:
+    """Return whether a library compiled here would be no faster."""
+    if built.runtime != runtime or built.level != levels.levels_of(cpu)[0]:
+        return False
+    return source.stem not in levels.WITH_INT8 or built.level.beyond not in cpu
+
+
+def _is_as_safe_as_this(path: Path) -> bool:
+    """Return whether nobody can replace a library of the wheel but who can replace this module.
+
+    It is compared with this file, and its folder with this file's folder.
+    """
+    here = Path(__file__)
+    pairs = ((path, here), (path.parent, here.parent))
+    return all(_is_as_safe(one, other) for one, other in pairs)
+
+
+def _is_as_safe(path: Path, known: Path) -> bool:
+    """Return whether a path is root's, this user's or the known one's owner's, and no more open."""
+    try:
+        link = path.lstat()
+        target = path.stat()
+        other = known.stat()
+    except OSError:
+        return False
+    if not {link.st_uid, target.st_uid} <= {os.geteuid(), 0, other.st_uid}:
+        return False
+    allowed = other.st_mode
+    if target.st_gid != other.st_gid:
+        allowed &= ~stat.S_IWGRP
+    return not target.st_mode & ~allowed & OTHERS_WRITE
+
+
+def _loaded(path: Path, runtime: str = "") -> ctypes.CDLL:
+    """Load a library, which may take what it lacks from an OpenMP runtime that is loaded.
+
+    Raises UnavailableError.
+    """
+    try:
+        if runtime:  # its functions can be found from now on; it is not loaded again
+            ctypes.CDLL(runtime, ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise UnavailableError(f"{path} cannot be loaded: {error}") from error
 
 
 def _openmp_runtime(maps: Path = Path("/proc/self/maps")) -> str:
-    """Return the path of the OpenMP that torch has loaded: two would fight for the cores."""
+    """Return the path of the OpenMP that torch has loaded: two would fight for the cores.
+
+    Where it has none, the kernels have one thread: empty.
+    """
     lines = maps.read_text("utf-8", "surrogateescape").split("\n")
     # behind five columns; may have spaces
     paths = (line.split(maxsplit=5)[5] for line in lines if "/" in line)
     for path in paths:
         if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2]):
             return path
-    raise UnavailableError("torch has no OpenMP")
-
-
-def _folder() -> Path:
-    """Return the folder of compiled kernels, this user's alone.
-
-    A relative XDG_CACHE_HOME does not count.
-    """
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        return (base if base.is_absolute() else Path.home() / ".cache") / "weft"
-    except RuntimeError as error:
-        raise UnavailableError(
-            f"there is no folder to keep them in; {_OTHER_FOLDER}"
-        ) from error
-
-
-_OTHER_FOLDER = "set XDG_CACHE_HOME to a folder of your own that nobody else can write"
-
-
-def _refuse_shared(folder: Path) -> None:
-    """Raise UnavailableError where another user could put a library there: its code would run."""
-    if os.path.lexists(folder) and not _is_own(folder):
-        raise UnavailableError(
-            f"{folder} belongs to another user, or others can write it; remove their right to, or {_OTHER_FOLDER}"
-        )
-
-
-def _is_own(path: Path) -> bool:
-    """Return whether a path is this user's or root's and no other can write it; so too a link."""
-    try:
-        link = path.lstat()
-        target = path.stat()
-    except OSError:
-        return False
-    owners = {link.st_uid, target.st_uid}
-    if not owners <= {os.geteuid(), 0}:
-        return False
-    return not target.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _is_whole(path: Path) -> bool:
-    """Return whether a library's last bytes are the hash of the rest: damaged code may crash."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return False
-    return hashlib.sha256(content[:-HASH_BYTES]).digest() == content[-HASH_BYTES:]
-
-
-def _fingerprint(source: Path, runtime: str) -> str:
-    """Hash the source, the way it is compiled, and the CPU that it is compiled for."""
-    cpu = re.findall(
-        r"^(?:flags|Features|model name)\s*:.*$",
-        Path("/proc/cpuinfo").read_text("utf-8"),
-        re.M,
-    )
-    texts = (path.read_text("utf-8") for path in (source, SHARED))
-    parts = (*texts, *_flags(source), runtime, *sorted(set(cpu)))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _flags(source: Path) -> tuple[str, ...]:
-    return (*FLAGS, *OWN_FLAGS.get(source.stem, ()))
-
-
-def _make(source: Path, runtime: str, path: Path) -> None:
-    """Compile by the first compiler that can. Raises UnavailableError.
-
-    Where none could at an earlier start, what they said then is repeated.
-    """
-    compilers = _compilers()
-    if not compilers:
-        raise UnavailableError("there is no C++ compiler; install one")
-    failure = path.with_name(f"{path.stem}-{_known_by(compilers)}.failed")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _refuse_shared(path.parent)
-        if _is_own(failure):
-            said = failure.read_text("utf-8", "replace")
-            raise UnavailableError(
-                f"{said} (at an earlier start; to try again, remove {failure})"
-            )
-        if reasons := _compiled_by_any(compilers, source, runtime, path):
-            failure.write_text("; ".join(reasons), "utf-8")
-            raise UnavailableError("; ".join(reasons))
-    except OSError as error:
-        raise UnavailableError(
-            f"they cannot be kept in {path.parent} ({error.strerror or error}); {_OTHER_FOLDER}"
-        ) from error
-
-
-def _compilers() -> list[str]:
-    """List the compilers in the path, each once, the system's own choice first."""
-    by_file: dict[str, str] = {}
-    for name in ("c++", "g++", "clang++"):
-        if path := shutil.which(name):
-            by_file.setdefault(os.path.realpath(path), path)
-    return list(by_file.values())
-
-
-def _known_by(compilers: Iterable[str]) -> str:
-    """Hash what identifies the compilers."""
-    facts = [
-        (os.path.realpath(c), os.stat(c).st_size, os.stat(c).st_mtime_ns)
-        for c in compilers
-    ]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
-
-
-def _compiled_by_any(
-    compilers: Iterable[str], source: Path, runtime: str, path: Path
-) -> list[str]:
-    """Compile; return what each compiler said that failed, nothing where one succeeded."""
-    reasons = []
-    for compiler in compilers:
-        try:
-            _compile(compiler, source, runtime, path)
-        except _CompilationError as error:
-            reasons.append(str(error))
-        else:
-            return []
-    return reasons
-
-
-def _compile(compiler: str, source: Path, runtime: str, path: Path) -> None:
-    """Compile a source, with OpenMP where the path of a runtime for it is given.
-
-    The library is written under another name first: of several processes that do so at once none
-    sees half of a file. With GNU's OpenMP, Clang leaves all to one thread.
-    """
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = Path(folder) / "made.so"
-        object_file = Path(folder) / "made.o"
-        flags = [flag for flag in _flags(source) if flag != "-shared"]
-        wide = ["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else []
-        threads = []
-        if runtime:
-            is_clang = "clang" in Path(os.path.realpath(compiler)).name
-            is_gnus = is_clang and "libgomp" in Path(runtime).name
-            threads = ["-fopenmp=libgomp" if is_gnus else "-fopenmp"]
-        shared = ["-I", str(SHARED.parent)]
-        _run(
-            [
-                compiler,
-                *flags,
-                *wide,
-                *threads,
-                *shared,
-                "-c",
-                str(source),
-                "-o",
-                str(object_file),
-            ]
-        )
-        _run(
-            [
-                compiler,
-                "-shared",
-                str(object_file),
-                *([runtime] if runtime else []),
-                "-o",
-                str(made),
-            ]
-        )
-        with made.open("ab") as file:
-            file.write(hashlib.sha256(made.read_bytes()).digest())
-        made.chmod(0o700)
-        os.replace(made, path)
-
-
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise _CompilationError(
-            f"{command[0]} took more than {SECONDS} seconds"
-        ) from error
-    except OSError as error:
-        raise _CompilationError(
-            f"{command[0]} cannot be run: {error.strerror}"
-        ) from error
-    if done.returncode != 0:
-        said = next(
-            (line for line in done.stderr.split("\n") if "error" in line),
-            done.stderr.strip()[:200],
-        )
-        raise _CompilationError(f"{command[0]} failed: {said}")
+    return ""
