@@ -3,8 +3,8 @@ FOLDER]`.
 
 Each run is the command line that a person would type, in a process of its own, timed from outside;
 MINUTES may be `own`, for the recipe as it comes. Prints a row each: the time asked for, the real
-time over it, the score. Corpora are read from WEFT_DATA, else from ../shared/data. Nothing else
-should run meanwhile.
+time over it, the score. A run that fails has a row too, and the next one follows. Corpora are read
+from WEFT_DATA, else from ../shared/data. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -63,7 +63,9 @@ def row(name: str, minutes: str, folder: Path) -> str:
         str(folder),
     ]
     started = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    ended = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+    if ended.returncode:
+        return f"| {name} | {minutes} | failed: exit code {ended.returncode} | | |"
     taken = (time.perf_counter() - started) / 60
     verdict = json.loads((folder / "run" / "verdict.json").read_text("utf-8"))
     over = (

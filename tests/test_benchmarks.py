@@ -36,3 +36,20 @@ def test_where_a_corpus_is_absent_it_is_named(
     assert f"{tmp_path / first_file} is absent" in done.stdout + done.stderr
     assert "WEFT_DATA" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_run_that_weft_refuses_does_not_end_the_plan(tmp_path: Path) -> None:
+    corpus = tmp_path / "tinyshakespeare" / "input.txt"
+    corpus.parent.mkdir()
+    corpus.write_text("A man reads a book.\n\n" * 200, "utf-8")
+    plan = ["shakespeare:0.001", "imdb:5"]
+    command = [sys.executable, str(BENCHMARKS / "minutes_kept.py"), *plan]
+    env = {**os.environ, "WEFT_DATA": str(tmp_path)}
+    done = subprocess.run(
+        command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert "--minutes 0.001: must be a number of at least 0.1" in done.stderr
+    refused, absent = done.stdout.splitlines()
+    assert refused == "| shakespeare | 0.001 | failed: exit code 2 | | |"
+    assert absent.startswith("| imdb | skipped: ")
