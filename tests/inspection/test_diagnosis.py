@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +22,13 @@ from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, samplin
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.labelling import LabelCount, count_labels
 from weft.inspection.diagnosis.model import labels_missed_in_run, out_of_balance
-from weft.inspection.diagnosis.training import ended_early, few_passes, longer
+from weft.inspection.diagnosis.training import (
+    ended_early,
+    few_passes,
+    long_warm_up,
+    longer,
+    not_learning,
+)
 from weft.inspection.diagnosis.use import contaminated_test
 from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe
@@ -882,7 +889,8 @@ def test_the_warm_up_of_a_run_by_the_clock_is_its_plans(tmp_path: Path) -> None:
     assert Run.of(tmp_path).time_plan is None
     plan = TimePlan(2.0, None, 10, 10, 45, 0.002, 97)
     files.plan.write_text(json.dumps(asdict(plan)))
-    assert Run.of(tmp_path).training == {"warmup_steps": 45, "learning_rate": 0.002}
+    # the plan's rate is that of noam's peak, and the recipe's is what may be set
+    assert Run.of(tmp_path).training == {"warmup_steps": 45, "learning_rate": 0.001}
     assert Run.of(tmp_path).time_plan == plan
     # a number of steps has taken the place of the minutes
     files.recipe.write_text('{"recipe": {"training": {"max_steps": 194}}}')
@@ -944,6 +952,61 @@ def test_a_run_that_has_to_start_over_is_told_so_in_one_cause(
         "start over: the same command with --fresh --set training.max_steps=240 "
         "--set training.warmup_steps=24"
     )
+
+
+def test_a_shorter_warm_up_comes_with_a_smaller_factor_of_noam() -> None:
+    """sqrt(20 / 4000), so that the peak rate stays."""
+    training = {"schedule": "noam", "learning_rate": 1.0, "warmup_steps": 4000}
+    run = Run({"step": 100, "max_steps": 100}, {"training": training}, None, None)
+    options = "--set training.warmup_steps=20 --set training.learning_rate=0.0707"
+    assert longer(run) == (
+        f"start over: the same command with --fresh --set training.max_steps=200 {options}"
+    )
+    cause = long_warm_up(Evidence(Any, run))
+    assert cause is not None
+    assert cause.settings == {
+        "training.warmup_steps": 10,
+        "training.learning_rate": 0.05,
+    }
+
+
+@pytest.mark.parametrize(
+    ("training", "losses", "remedy", "rate"),
+    [
+        ({}, (7.4, 7.35), "ten times that", 0.01),
+        ({"schedule": "noam"}, (7.4, 7.35), "noam takes training.learning_rate", 1.0),
+        ({}, (7.4, 9.9), "a tenth of that", 0.0001),
+    ],
+)
+def test_what_did_not_learn_is_begun_anew_with_another_rate(
+    tmp_path: Path,
+    training: dict[str, Any],
+    losses: tuple[float, float],
+    remedy: str,
+    rate: float,
+) -> None:
+    """Guessing has 7.31; a loss that falls by next to nothing is no reason for more steps."""
+    curve = [(100, losses[0]), (200, losses[1])]
+    settings = {"training": {"learning_rate": 0.001, "warmup_steps": 20, **training}}
+    run = Run({"step": 200}, settings, History(tmp_path, curve, []), None)
+    task = SimpleNamespace(loss_of_guessing=7.31, loss_untrained=7.5)
+    cause = not_learning(Evidence(cast(Any, task), run))
+    assert cause is not None
+    assert remedy in cause.remedy
+    assert cause.settings == {"training.learning_rate": rate}
+    assert set(cause.to_json()) == {"code", "evidence", "remedy"}
+
+
+def test_more_steps_are_not_advised_where_noams_factor_is_the_rate_of_others(
+    tmp_path: Path,
+) -> None:
+    """The loss still falls, from above guessing, as it does of a new model."""
+    lines = [{"step": 50 * i, "dev_loss": 9.0 - i / 2} for i in range(1, 5)]
+    for schedule, expected in (("cosine", True), ("noam", False)):
+        training = {"schedule": schedule, "learning_rate": 0.001, "warmup_steps": 20}
+        history = History(tmp_path, [], lines)
+        run = Run({"step": 200}, {"training": training}, history, None)
+        assert bool(ended_early(run, 6.5, 9.0)) == expected
 
 
 def test_a_run_by_the_clock_gets_a_number_of_steps(tiny_folder: Path) -> None:

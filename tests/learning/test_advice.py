@@ -341,6 +341,21 @@ def test_a_shorter_warm_up_and_more_steps_help_a_run_that_was_mostly_warm_up(
     assert bleu(tmp_path / "fresh", TRAIN, *settings) > before + 20
 
 
+def test_a_shorter_warm_up_helps_with_noam_as_well(tmp_path: Path) -> None:
+    """The smaller factor keeps the peak rate, that of a warm-up of 1,000 steps."""
+    noam = ("training.schedule=noam", "training.learning_rate=1")
+    long = (*noam, "training.warmup_steps=1000")
+    before = bleu(tmp_path / "long", TRAIN, *long, steps=STEPS // 3)
+    folder = tmp_path / "long" / "model"
+    said = causes(folder, pair_file(tmp_path, TEST))["too-few-steps"]
+    settings = [word for word in said.split() if word.startswith("training.")]
+    assert settings[1:] == [
+        "training.warmup_steps=8",
+        "training.learning_rate=0.0894",
+    ]
+    assert bleu(tmp_path / "fresh", TRAIN, *noam, *settings) > before + 20
+
+
 def test_forbidding_repeated_ngrams_helps_against_repetition(tmp_path: Path) -> None:
     stammered = [
         (src, " ".join([*tgt.rstrip(".").split(), *tgt.rstrip(".").split()[-1:] * 6]))

@@ -273,11 +273,44 @@ def test_what_trains_a_run_by_the_clock_for_longer_leaves_the_clock_out() -> Non
         ),
     ],
 )
-def test_a_run_that_was_mostly_warm_up_begins_anew(command: str, expected: str) -> None:
-    done = Verdict(step=9, max_steps=9)
-    assert _longer(command, done, False, None, warmup_steps=5) == expected
-    # half of the run is not most of it
-    assert "fresh" not in _longer(command, done, False, None, warmup_steps=4)
+def test_a_run_that_begins_anew_has_the_settings_for_it(
+    command: str, expected: str
+) -> None:
+    anew = {"training.max_steps": 18, "training.warmup_steps": 1}
+    assert _longer(command, Verdict(step=9, max_steps=9), False, None, anew) == expected
+    impatient = Verdict(step=6, max_steps=9)
+    assert _longer(command, impatient, False, None, anew) == expected
+    # one that is not at its end goes on
+    assert "fresh" not in _longer(command, impatient, True, None, anew)
+
+
+def test_a_rate_taken_for_noams_factor_is_told_before_the_first_step_and_replaced_at_the_end(
+    tmp_path: Path,
+    tiny_settings: tuple[str, ...],
+    write_pairs: Write,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """What did not learn is not given twice the steps: it begins anew with the paper's factor."""
+    settings = (
+        *tiny_settings,
+        "training.schedule=noam",
+        "training.learning_rate=0.001",
+        "training.max_steps=60",
+        "training.eval_every=20",
+        "data.test_size=0",
+    )
+    found = weft.train(out=tmp_path / "out", train=write_pairs(216), settings=settings)
+    said = capfd.readouterr().err
+    before, _ = said.split("step 20: ")
+    note = (
+        "0.001 makes every rate 0.001 of the paper's; --set training.learning_rate=1\n"
+    )
+    assert note in before
+    assert any(line.endswith(note.strip()) for line in found.notes)
+    (first, *_) = found.judgement["helps"]
+    assert first.endswith("0.001 makes every rate 0.001 of the paper's: try 1")
+    assert "the same call with fresh=True, training.learning_rate=1.0\n" in said
+    assert "max_steps" not in said
 
 
 # What using the model needs to know

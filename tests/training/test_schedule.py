@@ -3,7 +3,14 @@
 import pytest
 
 from weft.config import TrainingSection
-from weft.training.schedule import learning_rate
+from weft.training.schedule import (
+    SMALL_FACTOR,
+    about_small_factor,
+    as_options,
+    learning_rate,
+    peak_rate,
+    shorter_warmup,
+)
 
 
 def rate(
@@ -120,3 +127,46 @@ def test_without_warm_up_the_first_step_has_the_whole_rate(schedule: str) -> Non
 @pytest.mark.parametrize("schedule", ["noam", "cosine", "step", "constant", "wsd"])
 def test_every_rate_of_a_run_is_positive(schedule: str) -> None:
     assert all(rate(step, schedule=schedule) > 0 for step in range(1, 1101))
+
+
+def section(**settings: object) -> TrainingSection:
+    return TrainingSection.model_validate(settings)
+
+
+@pytest.mark.parametrize(("steps", "warmup"), [(100, 10), (4, 0)])
+def test_a_shorter_warm_up_keeps_the_peak_of_noam(steps: int, warmup: int) -> None:
+    """A warm-up of 10 in place of 4,000 would raise it by sqrt(400) = 20."""
+    paper = section(schedule="noam", learning_rate=1.0, warmup_steps=4000)
+    assert peak_rate(paper, 512) == pytest.approx(0.000699, rel=1e-3)
+    shorter = shorter_warmup(paper, steps)
+    assert shorter["training.warmup_steps"] == warmup
+    changes = {key.removeprefix("training."): value for key, value in shorter.items()}
+    found = peak_rate(paper.model_copy(update=changes), 512)
+    assert found == pytest.approx(peak_rate(paper, 512), rel=0.005)
+    rates = [
+        learning_rate(paper.model_copy(update=changes), 512, step, steps)
+        for step in range(1, steps + 1)
+    ]
+    assert max(rates) == pytest.approx(found)
+
+
+def test_a_shorter_warm_up_of_other_schedules_leaves_the_rate() -> None:
+    for schedule in ("cosine", "step", "constant", "wsd"):
+        found = shorter_warmup(section(schedule=schedule, warmup_steps=400), 100)
+        assert found == {"training.warmup_steps": 10}
+
+
+def test_a_factor_that_is_a_rate_is_told_and_replaced_by_the_papers() -> None:
+    small = section(schedule="noam")  # 0.001
+    assert "0.001 makes every rate 0.001 of the paper's" in about_small_factor(small)
+    found = shorter_warmup(small, 100)
+    assert as_options(found) == (
+        "--set training.warmup_steps=10 --set training.learning_rate=0.158"
+    )
+    assert about_small_factor(section()) == ""
+    assert about_small_factor(section(schedule="noam", learning_rate=1.0)) == ""
+    # nor does the advice for the paper's warm-up, in runs of ten steps and more
+    for steps in range(10, 8000, 10):
+        paper = section(schedule="noam", learning_rate=1.0, warmup_steps=4000)
+        shorter = shorter_warmup(paper, steps)
+        assert shorter["training.learning_rate"] > SMALL_FACTOR

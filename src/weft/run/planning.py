@@ -28,7 +28,12 @@ from weft.training.budget import (
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World
 from weft.training.log import evaluation_seconds, roughly, seconds_left
-from weft.training.schedule import about_long_warmup, shorter_warmup
+from weft.training.schedule import (
+    about_long_warmup,
+    about_small_factor,
+    as_options,
+    shorter_warmup,
+)
 from weft.training.trainer import AnyBatches, Plan
 
 EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
@@ -95,6 +100,7 @@ def choose_plan(
         if not is_resumed:
             notes = (
                 *_warmup_notes(recipe.training, plan),
+                *_factor_notes(recipe.training, plan),
                 *_evaluation_notes(recipe.training, plan, work.batches, work.texts),
             )
         return Planned(recipe.training, plan, costs, notes=notes)
@@ -106,6 +112,8 @@ def choose_plan(
         evaluates = work.texts.dev is not None
         keeper = Budget(path, by_clock, settings, costs, request.began, evaluates)
     notes = _replaced(request, recipe.training, by_clock)
+    if not is_resumed:
+        notes += _factor_notes(recipe.training)
     return Planned(settings, plan, costs, keeper, notes)
 
 
@@ -187,7 +195,22 @@ def _replaced(
 def _warmup_notes(settings: TrainingSection, plan: Plan) -> tuple[str, ...]:
     """Say that the warm-up leaves little of the run to the schedule, where it does."""
     said = about_long_warmup(settings.warmup_steps, plan.max_steps)
-    return (f"{said}; {shorter_warmup(plan.max_steps)}",) if said else ()
+    if not said:
+        return ()
+    return (f"{said}; {as_options(shorter_warmup(settings, plan.max_steps))}",)
+
+
+def _factor_notes(
+    settings: TrainingSection, plan: Plan | None = None
+) -> tuple[str, ...]:
+    """Say that noam's factor looks like the rate of another schedule, where it does."""
+    said = about_small_factor(settings)
+    if not said:
+        return ()
+    # with a shorter warm-up its own factor is proposed
+    if plan is not None and about_long_warmup(settings.warmup_steps, plan.max_steps):
+        return (said,)
+    return (f"{said}; --set training.learning_rate=1",)
 
 
 def _evaluation_notes(

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -17,16 +18,16 @@ from weft.kernels.machine import counted_threads
 from weft.run.card import model_card, names_alone
 from weft.run.judging.judgement import NOT_JUDGED, USABLE, Judgement
 from weft.run.judging.verdict import judge_run
-from weft.run.origin import read_record
 from weft.run.record import RunRecord, Verdict
 from weft.run.repetition import Repetition, repetition_of
 from weft.tasks.task import Task
 from weft.training.budget import TimePlan, more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log, evaluation_seconds, roughly
-from weft.training.schedule import about_long_warmup, twice_with_shorter_warmup
+from weft.training.schedule import as_options
 
 AnyTask = Task[Any, Any, Any]
+Settings = Mapping[str, int | float]
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def publish(
     task.save(out, names_alone(known), card)
     if seconds:
         seconds += sum(evaluation_seconds(folder.metrics))
-        seconds *= _share_ahead(run)
+        seconds *= _share_ahead(run, judged.anew)
         seconds += time.monotonic() - began
     advice = _advice(run, task, judged, seconds)
     for line in [*judged.lines(), *advice]:
@@ -149,18 +150,16 @@ def machine_in_words(folder: RunFolder) -> str:
     return f"products in {machine['precision']}, {kernels}, {threads}"
 
 
-def _share_ahead(run: TrainedRun) -> float:
+def _share_ahead(run: TrainedRun, anew: Settings) -> float:
     """Return the length of the run to try next, relative to this one.
 
     A stopped run has its rest ahead; one that goes on takes as many steps again, one that begins
-    anew twice as many.
+    anew all of its own.
     """
     verdict = run.verdict
     if run.is_stopped:
         return max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1)
-    by_clock = read_time_plan(run.folder.plan)
-    warmup = _warmup_steps(run.folder)
-    return 2.0 if _begins_anew(verdict, run.is_stopped, by_clock, warmup) else 1.0
+    return anew.get("training.max_steps", verdict.step) / max(verdict.step, 1)
 
 
 def _known_words(
@@ -183,17 +182,15 @@ def _advice(
     """
     folder = run.folder
     is_poor = judged.verdict not in (USABLE, NOT_JUDGED)
-    may_help = run.is_stopped or not judged.is_flat
+    may_help = run.is_stopped or not judged.is_flat or judged.anew
     if judged.figures.get("alike") and not run.is_stopped:
         yield "try next: unify the labels in the text, then give the same command with --fresh"
     elif judged.still_improves or (is_poor and may_help):
         by_clock = read_time_plan(folder.plan)
-        warmup = _warmup_steps(folder)
         is_known = seconds and (run.verdict.max_steps or not run.is_stopped)
-        is_afresh = _begins_anew(run.verdict, run.is_stopped, by_clock, warmup)
-        more = "" if is_afresh else " more"
+        more = "" if judged.anew else " more"
         yield f"try next, {roughly(seconds)}{more}:" if is_known else "try next:"
-        yield f"  {_longer(run.command, run.verdict, run.is_stopped, by_clock, warmup)}"
+        yield f"  {_longer(run.command, run.verdict, run.is_stopped, by_clock, judged.anew)}"
     instead = ""
     if task.has_int8:
         instead = ", or hand on what weft quantize writes"
@@ -218,50 +215,31 @@ def _longer(
     verdict: Verdict,
     is_stopped: bool,
     by_clock: TimePlan | None = None,
-    warmup_steps: int = 0,
+    anew: Settings = MappingProxyType({}),
 ) -> str:
-    """Return the command that resumes a stopped run, or trains as long again.
-
-    A run most of which was its warm-up begins anew, with a shorter one.
+    """Return the command that resumes a stopped run, begins one anew with the settings of `anew`,
+    or trains as long again.
     """
     command = command.replace(" --fresh", "")
     if is_stopped:
         return command or "the same call, which continues the run"
-    settings = {"training.max_steps": more_steps(by_clock, verdict.step)}
+    settings: Settings = {"training.max_steps": more_steps(by_clock, verdict.step)}
     without = ""
-    is_afresh = _begins_anew(verdict, is_stopped, by_clock, warmup_steps)
-    if verdict.step < verdict.max_steps:  # it ran out of patience
+    if anew:
+        settings = anew
+    elif verdict.step < verdict.max_steps:  # it ran out of patience
         patience = 2 * max(verdict.evaluations_since_best, 1)
         settings = {"training.patience": patience}
     elif by_clock is not None:  # a number of steps takes the place of the clock
         command = re.sub(r" --minutes[ =]\S+", "", command)
         without = " without minutes and"
-    elif is_afresh:
-        settings = twice_with_shorter_warmup(verdict.step)
     if not command:
         pairs = [f"{key}={value}" for key, value in settings.items()]
-        if is_afresh:
+        if anew:
             pairs.insert(0, "fresh=True")
         return f"the same call{without} with {', '.join(pairs)}"
-    if is_afresh:
+    if anew:
         command += " --fresh"
     for key in settings:
         command = re.sub(rf" --set {re.escape(key)}=\S+", "", command)
-    return " ".join([command, *(f"--set {k}={v}" for k, v in settings.items())])
-
-
-def _begins_anew(
-    verdict: Verdict, is_stopped: bool, by_clock: TimePlan | None, warmup_steps: int
-) -> bool:
-    """Return whether a run went to its end and was mostly warm-up, so that a new one is better."""
-    if is_stopped or by_clock is not None or verdict.step < verdict.max_steps:
-        return False
-    return bool(about_long_warmup(warmup_steps, verdict.step))
-
-
-def _warmup_steps(folder: RunFolder) -> int:
-    """Return the warm-up of the recipe that the run was begun with; 0 where it is lost."""
-    if not folder.recipe.is_file():
-        return 0
-    steps = read_record(folder)["recipe"]["training"].get("warmup_steps")
-    return steps or 0
+    return f"{command} {as_options(settings)}"

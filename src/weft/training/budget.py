@@ -16,7 +16,7 @@ from typing import Any
 from weft.config import TrainingSection
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
-from weft.training.schedule import learning_rate
+from weft.training.schedule import learning_rate, peak_rate
 from weft.training.trainer import OPEN, Plan
 
 # the most evaluations of a run, and the largest share of its time that they may take
@@ -169,10 +169,6 @@ def _first_plan(
             f"{costs.step:.2g}; give at least --minutes {math.ceil(10 * least) / 10:g}, fewer rows of dev and test, "
             "or a smaller model.d_model"
         )
-    rate = settings.learning_rate
-    # noam's learning_rate is a factor; its peak rate is kept
-    if settings.schedule == "noam":
-        rate *= (d_model * max(settings.warmup_steps, 1)) ** -0.5
     eval_every = math.ceil(steps / evaluations)
     save_every = min(usual_save_every(steps, eval_every), math.ceil(60 / costs.step))
     return TimePlan(
@@ -181,7 +177,7 @@ def _first_plan(
         eval_every=eval_every,
         save_every=settings.save_every or max(save_every, 1),
         warmup_steps=min(settings.warmup_steps, steps // 5),
-        learning_rate=rate,
+        learning_rate=peak_rate(settings, d_model),
         expected_steps=steps,
     )
 

@@ -1,8 +1,12 @@
 """The learning rate of each step: a pure function, so that nothing of it needs to be saved."""
 
 import math
+from collections.abc import Mapping
 
 from weft.config import TrainingSection
+
+# a factor of noam's formula that is no larger was meant as the rate of another schedule
+SMALL_FACTOR = 0.01
 
 
 def learning_rate(
@@ -50,6 +54,24 @@ def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
     return 1.0
 
 
+def peak_rate(settings: TrainingSection, d_model: int) -> float:
+    """Return the rate at the end of the warm-up, the highest of a run that gets there."""
+    if settings.schedule != "noam":
+        return settings.learning_rate
+    return settings.learning_rate * (d_model * max(settings.warmup_steps, 1)) ** -0.5
+
+
+def about_small_factor(settings: TrainingSection) -> str:
+    """Say that noam's factor is as small as the rates of the other schedules; "" for any other."""
+    factor = settings.learning_rate
+    if settings.schedule != "noam" or factor > SMALL_FACTOR:
+        return ""
+    return (
+        "noam takes training.learning_rate as the factor of the paper's formula, which has 1; "
+        f"{factor:g} makes every rate {factor:g} of the paper's"
+    )
+
+
 def about_long_warmup(warmup_steps: int, max_steps: int) -> str:
     """Say that a warm-up takes more than half of a run; "" for a shorter one."""
     if 2 * warmup_steps <= max_steps:
@@ -58,12 +80,34 @@ def about_long_warmup(warmup_steps: int, max_steps: int) -> str:
     return f"the warm-up ({warmup_steps:,}) takes {taken}, and the learning rate only rises in it"
 
 
-def shorter_warmup(max_steps: int) -> str:
-    """Return the setting of a warm-up that leaves most of a run to what follows it."""
-    return f"--set training.warmup_steps={max_steps // 10}"
+def shorter_warmup(settings: TrainingSection, max_steps: int) -> dict[str, int | float]:
+    """Return the settings of a warm-up that leaves most of a run to what follows it.
+
+    The peak of noam is factor * (d_model * warmup)^-0.5, so that a shorter warm-up alone would
+    raise it: a smaller factor keeps it, that of the paper's factor where this one is too small.
+    """
+    warmup = max_steps // 10
+    shorter: dict[str, int | float] = {"training.warmup_steps": warmup}
+    if settings.schedule == "noam":
+        factor = 1.0 if about_small_factor(settings) else settings.learning_rate
+        share = max(warmup, 1) / max(settings.warmup_steps, 1)
+        shorter["training.learning_rate"] = rounded_rate(factor * share**0.5)
+    return shorter
 
 
-def twice_with_shorter_warmup(steps: int) -> dict[str, int]:
+def twice_with_shorter_warmup(
+    settings: TrainingSection, steps: int
+) -> dict[str, int | float]:
     """Return the settings of a run of twice as many steps whose warm-up is a tenth of them."""
     twice = 2 * steps
-    return {"training.max_steps": twice, "training.warmup_steps": twice // 10}
+    return {"training.max_steps": twice, **shorter_warmup(settings, twice)}
+
+
+def rounded_rate(rate: float) -> float:
+    """Round a rate that is proposed to three digits."""
+    return float(f"{rate:.3g}")
+
+
+def as_options(settings: Mapping[str, int | float]) -> str:
+    """Return settings as options of the command line."""
+    return " ".join(f"--set {key}={value}" for key, value in settings.items())

@@ -7,12 +7,16 @@ from pathlib import Path
 import pytest
 
 from weft.folder.model_folder import RunFolder
-from weft.inspection.diagnosis import Run
+from weft.inspection.diagnosis import Cause, Run
 from weft.kernels.machine import Machine
 from weft.recipes.file import build_recipe
 from weft.run.finishing import _texts_again
 from weft.run.judging.judgement import NOT_YET, USABLE, Judgement
-from weft.run.judging.verdict import _of_few_steps, judge_run
+from weft.run.judging.verdict import (
+    _of_few_steps,
+    _settings_of_new_run,
+    judge_run,
+)
 from weft.run.origin import read_record
 from weft.tasks.choice import load_task
 from weft.training.budget import TimePlan
@@ -59,6 +63,24 @@ def test_a_warm_up_that_is_too_long_is_told_beside_a_curve_that_rises(
     assert (
         sum("--fresh --set training.max_steps=240" in one for one in found.helps) == 1
     )
+
+
+def test_what_would_help_and_what_to_try_next_are_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings are those of the gravest cause that is told, however the curve goes."""
+    slow = Cause("not-learning", "it is at guessing", "x", {"training.a": 0.01})
+    short = Cause("too-few-steps", "it fell", "y", {"training.b": 2})
+    monkeypatch.setattr(
+        "weft.run.judging.verdict.explain_run", lambda *given: [short, slow]
+    )
+    assert judged(folder, monkeypatch, improves=False).anew == {"training.b": 2}
+    assert judged(folder, monkeypatch, improves=True).anew == {"training.a": 0.01}
+    monkeypatch.setattr("weft.run.judging.verdict.explain_run", lambda *given: [slow])
+    found = judged(folder, monkeypatch, improves=False)
+    assert found.anew == {"training.a": 0.01}
+    assert "anew" not in found.to_json()
+    assert _settings_of_new_run([slow, short], Judgement(USABLE, [])) == short.settings
 
 
 def test_scores_that_do_not_rise_after_too_few_steps_are_not_called_flat(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weft.config import TrainingSection
 from weft.errors import FolderError
 from weft.folder import durable
 from weft.folder.layout import DONE, FINISHED_EARLY, STOPPED_EARLY
@@ -12,8 +13,6 @@ from weft.inspection.history import History, read_history
 from weft.tasks.task import training_hashes
 from weft.training.budget import TimePlan, read_time_plan
 from weft.training.schedule import about_long_warmup
-
-_PLANNED = ("warmup_steps", "learning_rate")
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,15 @@ class Run:
 
     @property
     def learning_rate(self) -> float | None:
-        """Return the learning rate of its recipe or plan."""
+        """Return the learning rate of its recipe: with noam, the factor."""
         return self.training.get("learning_rate")
+
+    @property
+    def schedule(self) -> TrainingSection:
+        """Return the settings of its schedule, as far as they are known."""
+        keys = ("schedule", "learning_rate", "warmup_steps")
+        known = {key: self.training[key] for key in keys if key in self.training}
+        return TrainingSection.model_construct(**known)
 
     @property
     def steps(self) -> int:
@@ -96,14 +102,16 @@ class Run:
 
 
 def _read_settings(files: RunFolder) -> dict[str, Any] | None:
-    """Return a run's recipe; a run by the clock planned its own warm-up and learning rate."""
+    """Return a run's recipe; a run by the clock planned its own warm-up."""
     recipe = _read_json(files.recipe)
     settings: dict[str, Any] | None = None if recipe is None else recipe.get("recipe")
     plan = _read_json(files.plan)
     if settings is None or plan is None:
         return settings
-    planned = {key: plan[key] for key in _PLANNED if key in plan}
-    return {**settings, "training": {**settings.get("training", {}), **planned}}
+    training = dict(settings.get("training", {}))
+    if "warmup_steps" in plan:
+        training["warmup_steps"] = plan["warmup_steps"]
+    return {**settings, "training": training}
 
 
 def _read_time_plan(

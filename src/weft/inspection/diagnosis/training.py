@@ -9,6 +9,9 @@ from weft.inspection.diagnosis.run import Run
 from weft.training.budget import more_steps
 from weft.training.schedule import (
     about_long_warmup,
+    about_small_factor,
+    as_options,
+    rounded_rate,
     shorter_warmup,
     twice_with_shorter_warmup,
 )
@@ -92,21 +95,24 @@ def ended_early(
     # a loss that has risen again did not end too early
     if last > RISEN * least:
         return None
+    # nor would they where every rate is next to nothing
+    is_at_guessing = last > NEAR_GUESSING * loss_of_guessing
+    if is_at_guessing and not run.long_warmup and about_small_factor(run.schedule):
+        return None
     evidence = _early_by_curve(run, what, curve, loss_of_guessing)
     if not evidence:
         return None
     advice = ""
     is_barely_begun = steps < warmup + ENOUGH_STEPS
-    has_learned = last <= NEAR_GUESSING * loss_of_guessing or is_barely_begun
     rate = run.learning_rate
-    if rate and not has_learned:
+    if rate and is_at_guessing and not is_barely_begun:
         ten_times = "ten times training.learning_rate, which is"
         advice = (
             f"; or start over with {ten_times} {rate:g}: it learned next to nothing"
         )
     if run.long_warmup:
         evidence = f"{run.long_warmup}; {evidence}"
-    return Cause("too-few-steps", evidence, f"{longer(run)}{advice}")
+    return Cause("too-few-steps", evidence, f"{longer(run)}{advice}", begun_anew(run))
 
 
 def _early_by_curve(
@@ -132,16 +138,21 @@ def _early_by_curve(
 
 def longer(run: Run) -> str:
     """Say how a run gets twice its steps: it continues, or begins anew with a shorter warm-up."""
-    # a run by the clock has a warm-up by the clock, and more steps shorten its share
-    if run.long_warmup and run.time_plan is None:
-        settings = [
-            f"--set {key}={value}"
-            for key, value in twice_with_shorter_warmup(run.steps).items()
-        ]
-        return f"start over: the same command with --fresh {' '.join(settings)}"
+    if anew := begun_anew(run):
+        return f"start over: the same command with --fresh {as_options(anew)}"
     more = f"--set training.max_steps={more_steps(run.time_plan, run.steps)}"
     instead = "" if run.time_plan is None else " in place of --minutes"
     return f"give the same command with {more}{instead}; it continues where it ended"
+
+
+def begun_anew(run: Run) -> dict[str, int | float]:
+    """Return the settings of a run that begins anew with a shorter warm-up; {} if this one goes on.
+
+    A run by the clock has a warm-up by the clock, and more steps shorten its share.
+    """
+    if not run.long_warmup or run.time_plan is not None:
+        return {}
+    return twice_with_shorter_warmup(run.schedule, run.steps)
 
 
 def _is_near_guessing(run: Run, loss_of_guessing: float) -> bool:
@@ -165,6 +176,7 @@ def few_passes(evidence: Evidence) -> Cause | None:
         "few-passes",
         f"{run.steps:,} steps went through the text less than {times}",
         longer(run),
+        begun_anew(run),
     )
 
 
@@ -177,15 +189,33 @@ def not_learning(evidence: Evidence) -> Cause | None:
     if not _is_near_guessing(evidence.run, guessing):
         return None
     last = _last_quarter(losses)
-    # larger steps where the loss hardly falls, smaller where it jumps
-    advice = "the loss jumps: try a tenth of that, or a longer training.warmup_steps"
-    if losses[-1] < min(1.01 * min(losses), WORSE * evidence.task.loss_untrained):
-        advice = "the loss hardly moved: try ten times that, and again, until it falls"
-    return Cause(
-        "not-learning",
-        f"the training loss was {last:.2f} nats in the end, and guessing has {guessing:.2f}",
-        f"{_learning_rate_now(evidence.run)}{advice}",
+    said = f"the training loss was {last:.2f} nats in the end, and guessing has {guessing:.2f}"
+    hardly_moved = losses[-1] < min(
+        1.01 * min(losses), WORSE * evidence.task.loss_untrained
     )
+    remedy, settings = _other_rate(evidence.run, hardly_moved)
+    return Cause("not-learning", said, remedy, settings)
+
+
+def _other_rate(run: Run, hardly_moved: bool) -> tuple[str, dict[str, float]]:
+    """Return what to do where nothing was learned, and its settings: larger steps where the loss
+    hardly moved, smaller ones where it jumps.
+    """
+    if not hardly_moved:
+        advice = (
+            "the loss jumps: try a tenth of that, or a longer training.warmup_steps"
+        )
+        return f"{_learning_rate_now(run)}{advice}", _with_rate(run, 0.1)
+    if small := about_small_factor(run.schedule):
+        return f"{small}: try 1", {"training.learning_rate": 1.0}
+    advice = "the loss hardly moved: try ten times that, and again, until it falls"
+    return f"{_learning_rate_now(run)}{advice}", _with_rate(run, 10.0)
+
+
+def _with_rate(run: Run, times: float) -> dict[str, float]:
+    """Return the setting of so many times the run's learning rate; {} where that is not known."""
+    rate = run.learning_rate
+    return {"training.learning_rate": rounded_rate(times * rate)} if rate else {}
 
 
 def unstable(evidence: Evidence) -> Cause | None:
@@ -202,6 +232,7 @@ def unstable(evidence: Evidence) -> Cause | None:
         "unstable",
         f"the training loss fell from {losses[0]:.2f} to {least:.2f} and then rose to {last:.2f}",
         f"{_learning_rate_now(evidence.run)}try a third of it, or a longer training.warmup_steps",
+        _with_rate(evidence.run, 1 / 3),
     )
 
 
@@ -224,8 +255,9 @@ def long_warm_up(evidence: Evidence) -> Cause | None:
     said = about_long_warmup(run.warmup_steps, run.planned_steps)
     if not said:
         return None
-    remedy = f"start over (--fresh) with {shorter_warmup(run.planned_steps)}"
-    return Cause("long-warm-up", said, remedy)
+    settings = shorter_warmup(run.schedule, run.planned_steps)
+    remedy = f"start over (--fresh) with {as_options(settings)}"
+    return Cause("long-warm-up", said, remedy, settings)
 
 
 def over_fitting(evidence: Evidence) -> Cause | None:

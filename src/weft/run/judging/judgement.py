@@ -1,6 +1,6 @@
 """The verdict at the end of a run: a model's use, in plain words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ class Judgement:
     `verdict` is one of the four words above, `says` why, in sentences; `figures` are the numbers
     behind them; `helps` what would make the model better, the most helpful first; `examples` some
     dev rows with what the model makes of them. `still_improves` says that dev was still getting
-    better when training ended, `is_flat` that it was seen not to. `low_confidence` is the mean
+    better when training ended, `is_flat` that it was seen not to. `anew` are the settings of a new
+    run that is to be tried in place of a longer one; {} for none. `low_confidence` is the mean
     log-probability a token that one in twenty of dev's translations is below.
     """
 
@@ -30,14 +31,20 @@ class Judgement:
     examples: Sequence[dict[str, str]] = ()
     still_improves: bool = False
     is_flat: bool = False
+    anew: Mapping[str, int | float] = field(default_factory=dict)
     low_confidence: float | None = None
 
     def with_curve(
-        self, goes_on: str, helps: Sequence[str], is_flat: bool = False
+        self,
+        goes_on: str,
+        helps: Sequence[str],
+        is_flat: bool = False,
+        anew: Mapping[str, int | float] | None = None,
     ) -> "Judgement":
         """Return the judgement with what its run's curve shows.
 
-        `goes_on` says how it still gets better, if so; `helps` what would help first of all.
+        `goes_on` says how it still gets better, if so; `helps` what would help first of all, and
+        `anew` the settings of a new run that would.
 
         What is not judged stays as it is, and what is usable needs no help.
         """
@@ -52,6 +59,7 @@ class Judgement:
             helps=helps,
             still_improves=bool(goes_on),
             is_flat=is_flat,
+            anew=anew or {},
         )
 
     def summary(self) -> list[str]:
@@ -75,8 +83,10 @@ class Judgement:
         ] + shown
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary."""
-        return asdict(self)
+        """Return the judgement as a plain dictionary; `helps` says in words what `anew` holds."""
+        facts = asdict(self)
+        del facts["anew"]
+        return facts
 
 
 def not_judged(why: str) -> Judgement:

@@ -1,6 +1,6 @@
 """The judgement of a model when its run ends, by its task and by what the run wrote down."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from weft.data.texts import Texts
 from weft.errors import FolderError, WeftError
 from weft.folder.layout import FINISHED_EARLY
-from weft.inspection.diagnosis import Run, explain_run
+from weft.inspection.diagnosis import Cause, Run, explain_run
 from weft.inspection.history import History, read_history
 from weft.run.judging.classification import judge_classifier
 from weft.run.judging.curve import (
@@ -17,7 +17,7 @@ from weft.run.judging.curve import (
     has_room,
     learned_by_heart,
 )
-from weft.run.judging.judgement import Judgement, not_judged
+from weft.run.judging.judgement import USABLE, Judgement, not_judged
 from weft.run.judging.language import judge_language_model
 from weft.run.judging.translation import judge_translator
 from weft.tasks.classification import Classification
@@ -87,13 +87,24 @@ def _judge(
     is_flat = len(values) >= FEWEST and not improves and not needs_steps
     # a curve that still improves says that longer helps, but not that the warm-up is too long
     said = improves and not is_stopped and not run.long_warmup
-    helps = [
-        f"{cause.evidence}; {cause.remedy}"
-        for cause in causes
-        if not (said and cause.code in TOO_SHORT)
-    ]
+    if said:
+        causes = [cause for cause in causes if cause.code not in TOO_SHORT]
+    helps = [f"{cause.evidence}; {cause.remedy}" for cause in causes]
+    anew = _settings_of_new_run(causes, found)
     found = _of_few_steps(found, run)
-    return found.with_curve(how if improves else "", helps, is_flat)
+    return found.with_curve(how if improves else "", helps, is_flat, anew)
+
+
+def _settings_of_new_run(
+    causes: Sequence[Cause], found: Judgement
+) -> Mapping[str, int | float]:
+    """Return the settings by which the gravest cause begins a run anew; {} where it does not.
+
+    What is usable has learned, and only a long warm-up keeps it from being trained for longer.
+    """
+    if found.verdict == USABLE:
+        causes = [cause for cause in causes if cause.code in TOO_SHORT]
+    return causes[0].settings if causes else {}
 
 
 def _of_few_steps(found: Judgement, run: Run) -> Judgement:
