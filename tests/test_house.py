@@ -102,7 +102,7 @@ run.request: config data folder recipes run.origin
 run.beginning: config folder run.origin run.record run.request training
 run.judging: data folder inspection predict run.judging tasks
 run.repetition: config data folder recipes run.origin run.record training
-run.publication: data folder kernels run.card run.judging run.origin run.record run.repetition tasks training
+run.publication: data folder kernels run.card run.judging run.record run.repetition tasks training
 run.planning: config data folder run.request tasks training
 run.preparing: config data folder kernels run.origin run.planning run.record run.request tasks training
 run.card: data tasks
