@@ -8,7 +8,10 @@ languages with spaces; for Chinese give zh. `weft train` gives the same at the s
 docs/lessons.md has its command. (tests/test_example.py compares both to the last bit; for that it
 lets `weft train` compute its loss in the plain form that stands here.) Names are those of src/weft;
 the comment above a part says in which file it stands there. Sections are the paper's: Vaswani et
-al. 2017. B batch, L length, D d_model, H heads, d_k width of a head, V vocabulary.
+al. 2017. B batch, L length, D d_model, H heads, d_k width of a head, V vocabulary; in equation 1
+alone V is the values.
+
+Of the paper it leaves out the averaging of checkpoints, section 6.1: the last weights translate.
 """
 
 import itertools
@@ -29,6 +32,8 @@ from torch import Tensor, nn
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 SPECIALS = ["<pad token>", "<unk token>", "<bos token>", "<eos token>"]
+# of a text with eos, or of bos and a text: positions are made for so many
+MAX_LEN = 1024
 PIECE_PATTERN = r" ?[\p{L}\p{M}]+| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 
 Pairs = list[tuple[str, str]]
@@ -38,7 +43,7 @@ PairsOfIds = list[tuple[list[int], list[int]]]
 # config.py
 @dataclass(frozen=True)
 class Recipe:
-    """What decides the result, but the text: the paper's numbers, made smaller."""
+    """Everything that decides the result, except the text: the paper's numbers, made smaller."""
 
     vocab_size: int = 2000
     tokens_per_batch: int = 4096
@@ -83,7 +88,8 @@ def make_plan(pairs: PairsOfIds, recipe: Recipe, epoch: int) -> list[list[Tensor
     """Shuffle, sort by length, cut into batches of so many tokens, and shuffle the batches.
 
     The paper's batches have about 25,000 source and 25,000 target tokens of sentences of similar
-    length, section 5.1; how these are chosen it does not say. The lines with a comment are details:
+    length, section 5.1; how these are chosen it does not say. Here the tokens of both sides are
+    counted together, those of padding too. The lines with a comment are details:
     they make the batches equal those of `weft train`. Skip them on a first reading.
     """
     generator = np.random.default_rng([recipe.seed, epoch])
@@ -136,7 +142,11 @@ def sinusoids(num_positions: int, d_model: int) -> Tensor:
 
 # model/attention.py, as the next one
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """Return softmax(Q K^T / sqrt(d_k)) V, equation 1: (B, H, L, d_k)."""
+    """Return softmax(Q K^T / sqrt(d_k)) V, equation 1: (B, H, L, d_k).
+
+    `mask` is True where a query may attend to a key, section 3.2.3: to no padding, and in the
+    decoder's self-attention to no later position. It broadcasts to (B, H, L, L).
+    """
     # the query is divided, as it has fewer numbers than the product
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     return scores.masked_fill(~mask, -math.inf).softmax(-1) @ value
@@ -146,8 +156,8 @@ class MultiHeadAttention(nn.Module):
     """H attentions side by side, each on its own projections of width d_k, section 3.2.2.
 
     `query`, `key`, `value` and `output` are W^Q, W^K, W^V and W^O, the first three of all heads;
-    each adds a bias, which the paper's have not. `memory` is the text that is attended to: the
-    encoder's output, or x itself.
+    each adds a bias, which the paper's do not. `memory` is the sequence attended to: the encoder's
+    output, or x itself.
     """
 
     def __init__(self, recipe: Recipe) -> None:
@@ -227,7 +237,7 @@ class Embedding(nn.Module):
     def __init__(self, recipe: Recipe, vocab_size: int) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, recipe.d_model)
-        self.positions = sinusoids(1024, recipe.d_model)
+        self.positions = sinusoids(MAX_LEN, recipe.d_model)
         self.dropout = nn.Dropout(recipe.dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -256,6 +266,7 @@ class Seq2SeqTransformer(nn.Module):
         """Return the memory of a source, z in the paper's section 3, (B, L, D), and where it is no
         padding, (B, 1, 1, L).
         """
+        # these two masks: `attention_mask` in model/attention.py
         real = (src != PAD_ID)[:, None, None, :]
         x = self.src_embedding(src)
         for layer in self.encoder:
@@ -284,7 +295,11 @@ def init_weights(model: nn.Module) -> None:
 
 # training/loss.py
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Sum the cross-entropy over real tokens, section 5.4; all but padding share the smoothing."""
+    """Sum the cross-entropy over real tokens, section 5.4.
+
+    The V - 2 tokens that are neither true nor padding share the smoothing; where it comes from,
+    Szegedy et al. 2016, section 7, all V share it.
+    """
     real = labels != PAD_ID
     log_probs = logits.log_softmax(-1)
     true = log_probs.gather(-1, labels[:, None]).squeeze(-1)
@@ -302,7 +317,7 @@ def learning_rate(recipe: Recipe, step: int) -> float:
 
 # training/trainer.py, as the next one
 def seed_random(*place: int) -> None:
-    """Let what dropout draws in a batch depend on seed, epoch and position alone."""
+    """Seed dropout so that its draws in a batch depend on seed, epoch and position only."""
     seed = np.random.SeedSequence(place).generate_state(1, np.uint64)[0]
     torch.manual_seed(int(seed) >> 1)  # 63 bits: positive as a signed number, too
 
@@ -323,7 +338,7 @@ def train(model: nn.Module, recipe: Recipe, pairs: PairsOfIds) -> list[float]:
             labels = tgt_out.flatten()
             loss = smoothed_cross_entropy(logits, labels, recipe.label_smoothing)
             num_tgt_tokens = int((labels != PAD_ID).sum())
-            # times the reciprocal, as `weft train` has it: division would round otherwise
+            # times the reciprocal, as `weft train` has it: division would round differently
             (loss * (1 / num_tgt_tokens)).backward()
             losses.append(loss.item() / num_tgt_tokens)
             optimizer.param_groups[0]["lr"] = learning_rate(recipe, len(losses))
@@ -333,12 +348,16 @@ def train(model: nn.Module, recipe: Recipe, pairs: PairsOfIds) -> list[float]:
                 print(f"step {len(losses)}: loss {losses[-1]:.3f}", flush=True)
 
 
-# decoding/reference.py; the limit: predict/rows.py, `most_tokens`
+# decoding/reference.py, there for many sentences and with scores; the limit: predict/rows.py,
+# `most_tokens`
 @torch.inference_mode()
 def beam_search(model: nn.Module, src: list[int], recipe: Recipe) -> list[int]:
-    """Return the best target of one sentence, at most 50 tokens longer, section 6.1."""
+    """Return the best target of one sentence, at most 50 tokens longer, both with eos, section 6.1.
+
+    What has not ended by then is returned where nothing has; it has a token in the place of eos.
+    """
     memory, real = model.encode(torch.tensor([[*src, EOS_ID]]))
-    limit = memory.shape[1] + 50
+    limit = min(memory.shape[1] + 50, MAX_LEN)
     alpha = recipe.length_penalty
     # by the length of a target, eos counted
     penalties = [((5 + length) / 6) ** alpha for length in range(limit + 1)]
@@ -377,8 +396,18 @@ def translate(
 ) -> list[str]:
     """Translate texts, one after another."""
     model.eval()
-    encoded = [encoding.ids for encoding in tokenizer.encode_batch(texts)]
+    encoded = encode(tokenizer, texts)
     return tokenizer.decode_batch([beam_search(model, src, recipe) for src in encoded])
+
+
+def encode(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
+    """Return the ids of each text; end the program for one that is too long."""
+    rows = [encoding.ids for encoding in tokenizer.encode_batch(texts)]
+    for text, ids in zip(texts, rows, strict=True):
+        if len(ids) >= MAX_LEN:
+            most = f"at most {MAX_LEN - 1:,} fit; leave it out, or raise MAX_LEN"
+            sys.exit(f"a text has {len(ids):,} tokens: {most}: {text[:60]} ...")
+    return rows
 
 
 class Result(NamedTuple):
@@ -401,8 +430,7 @@ def run(
     metric = BLEU(tokenize=words, force=True)  # first: it may lack a package
     sides = [list(side) for side in zip(*train_pairs, strict=True)]
     tokenizer = build_tokenizer(sides[0] + sides[1], recipe.vocab_size)
-    encoded = zip(*map(tokenizer.encode_batch, sides), strict=True)
-    pairs = [(src.ids, tgt.ids) for src, tgt in encoded]
+    pairs = list(zip(*(encode(tokenizer, side) for side in sides), strict=True))
     torch.manual_seed(recipe.seed)
     model = Seq2SeqTransformer(recipe, tokenizer.get_vocab_size())
     losses = train(model, recipe, pairs)
@@ -429,7 +457,10 @@ def main() -> None:
     """Run the recipe on two files, or on the built-in sentences."""
     began = time.monotonic()
     paths, words = sys.argv[1:3], sys.argv[3:] or ["13a"]
-    if len(paths) == 2 and len(words) == 1 and words[0] in BLEU.TOKENIZERS:
+    if len(paths) == 2 and len(words) == 1:
+        if words[0] not in BLEU.TOKENIZERS:
+            known = ", ".join(BLEU.TOKENIZERS)
+            sys.exit(f"BLEU has no tokenizer {words[0]!r}: {known}")
         train_pairs, test_pairs = map(read_pairs, paths)
     elif not paths:
         from weft.data import builtin  # noqa: PLC0415  the text alone
@@ -437,7 +468,8 @@ def main() -> None:
         text = builtin.pairs("everyday", "en", "de")
         train_pairs, test_pairs = text.train, text.test
     else:
-        sys.exit(f"usage: {sys.argv[0]} [train.tsv test.tsv [BLEU's tokenizer]]")
+        usage = f"usage: {sys.argv[0]} [train.tsv test.tsv [BLEU's tokenizer]]"
+        sys.exit(f"{usage}; that is one of {', '.join(BLEU.TOKENIZERS)}")
     result = run(Recipe(), train_pairs, test_pairs, *words)
     for (src, _), translation in zip(test_pairs[:5], result.translations, strict=False):
         print(f"{src}\n  {translation}")

@@ -196,7 +196,10 @@ def test_the_command_of_the_lessons_has_the_settings_of_the_example() -> None:
     [
         (["--help"], "usage: translate_in_one_file.py [train.tsv test.tsv"),
         (["lines.tsv"], "usage: translate_in_one_file.py [train.tsv test.tsv"),
-        (["lines.tsv", "lines.tsv", "chars"], "usage: translate_in_one_file.py [train"),
+        (
+            ["lines.tsv", "lines.tsv", "zho"],
+            "BLEU has no tokenizer 'zho': none, zh, 13a",
+        ),
         (["lines.en", "lines.tsv"], "lines.en:2: write source, tab, target"),
         (["gone.tsv", "lines.tsv"], "gone.tsv: [Errno 2] No such file or directory"),
     ],
@@ -214,3 +217,26 @@ def test_a_wrong_command_of_the_example_is_told(
     with pytest.raises(SystemExit) as stopped:
         example().main()
     assert str(stopped.value).startswith(said)
+
+
+def test_a_text_that_has_no_positions_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = example()
+    tokenizer = module.build_tokenizer(["a b"], 400)
+    monkeypatch.setattr(module, "MAX_LEN", 7)
+    assert [len(ids) for ids in module.encode(tokenizer, ["a b c"])] == [6]
+    with pytest.raises(SystemExit) as stopped:
+        module.encode(tokenizer, ["a", "a b c d"])
+    assert str(stopped.value).startswith("a text has 8 tokens: at most 6 fit")
+
+
+def test_what_never_ends_is_one_token_longer_than_its_docstring_says_of_what_does() -> (
+    None
+):
+    module = example()
+    recipe = module.Recipe(d_model=8, d_ff=8, num_heads=2, num_layers=1)
+    model = module.Seq2SeqTransformer(recipe, 30).eval()
+    with torch.no_grad():
+        model.projection.bias[module.EOS_ID] = -1e4
+    source = [5, 6, 7]
+    # the source and its eos, and 50 more
+    assert len(module.beam_search(model, source, recipe)) == len(source) + 1 + 50
