@@ -65,10 +65,7 @@ class Environment:
     def __init__(self, folder: Path, *needs: str) -> None:
         self.bin = folder / "environment" / "bin"
         self.cache = folder / "cache"
-        run([sys.executable, "-m", "venv", str(self.bin.parent)])
-        pip = [str(self.bin / "python"), "-m", "pip", "install", "--quiet"]
-        more = os.environ.get("PIP_ARGS", "").split()
-        run([*pip, *more, "-c", str(ROOT / "constraints.txt"), *needs])
+        run(pip_of(folder, "install", "-c", ROOT / "constraints.txt", *needs))
         self.env = {
             **{k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
             **{"PATH": str(self.bin), "XDG_CACHE_HOME": str(self.cache)},
@@ -94,13 +91,21 @@ class Environment:
         return printed.strip().split("\n")
 
 
-def run(command: list[str]) -> None:
+def run(command: list[str], env: dict[str, str] | None = None) -> None:
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False
+        command, cwd=ROOT, env=env, capture_output=True, text=True, check=False
     )
     if "No matching distribution found" in done.stderr:
         pytest.skip(f"no package index answers: {done.stderr.strip()[-200:]}")
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def pip_of(folder: Path, verb: str, *arguments: str | Path) -> list[str]:
+    """A command of pip in a fresh environment, with what `make` was given for it."""
+    run([sys.executable, "-m", "venv", str(folder / "environment")])
+    pip = [str(folder / "environment" / "bin" / "python"), "-m", "pip"]
+    more = os.environ.get("PIP_ARGS", "").split()
+    return [*pip, verb, "--quiet", *more, *map(str, arguments)]
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +154,39 @@ def test_it_has_the_package_and_every_library(wheel: Path) -> None:
     }
     built = {f"weft/kernels/built/{line.split()[1]}" for line in levels.plan()}
     assert {name for name in names if name.startswith("weft/")} == expected | built
+
+
+def test_without_a_compiler_it_is_made_without_libraries(tmp_path: Path) -> None:
+    """And for every system: there, too, they are compiled on first use."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    env = {**os.environ, "PATH": str(programs)}
+    run(pip_of(tmp_path, "wheel", "--no-deps", "-w", tmp_path / "made", ROOT), env)
+    (path,) = (tmp_path / "made").iterdir()
+    assert path.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    assert "weft/kernels/training.cpp" in names
+    assert not [name for name in names if name.endswith(".so")]
+
+
+def test_an_editable_install_builds_nothing_and_yields_to_other_sources(
+    tmp_path: Path,
+) -> None:
+    """As `make test` needs it in a fresh clone, and `tools/same.py` in two."""
+    run(pip_of(tmp_path, "install", "--no-deps", "-e", ROOT))
+    assert not levels.BUILT.exists()
+    other = tmp_path / "other" / "weft"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("")
+    where = [tmp_path / "environment" / "bin" / "python"]
+    where += ["-c", "import weft; print(weft.__file__)"]
+    for path, expected in (("", ROOT / "src" / "weft"), (str(other.parent), other)):
+        env = {**os.environ, "PYTHONPATH": path}
+        done = subprocess.run(
+            where, env=env, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"{expected / '__init__.py'}\n"
 
 
 @pytest.mark.skipif(CORE_HAS_TORCH, reason="the package still needs PyTorch to be used")
