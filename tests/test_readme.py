@@ -418,6 +418,23 @@ def test_the_shapes_of_the_tour_are_those_of_the_code() -> None:
     assert f"{count_parameters(model):,} numbers" in tour
 
 
+def test_the_heads_of_row_a_leave_the_total_width_as_it_is() -> None:
+    """Also with the recipe of the tour, which sets a width of heads of its own."""
+    tour = (ROOT / "docs/tour.md").read_text("utf-8")
+    (row,) = re.findall(r"^\| A \|.*", tour, re.M)
+    (width,) = re.findall(r"`(model\.head_dim=[^`]+)`", row)
+    (heads,) = re.findall(r"`model\.num_heads` ([\d, ]+)", row)
+    counts = set()
+    for num in heads.split(", "):
+        recipe = load_recipe("toy-de-en", [f"model.num_heads={num}", width])
+        assert isinstance(recipe, TranslationRecipe)
+        assert isinstance(recipe.model, Seq2SeqSection)
+        counts.add(
+            count_parameters(Seq2SeqTransformer(recipe.model, 278, 279, joint=False))
+        )
+    assert len(counts) == 1
+
+
 def test_all_that_the_tour_finds_in_the_code_is_there() -> None:
     tour = (ROOT / "docs/tour.md").read_text("utf-8")
     table = tour[tour.index("## From the paper to the code") :]

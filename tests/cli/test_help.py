@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from weft.cli import app
 from weft.cli.examples import EXAMPLES, GROUPS, PAGES, RESEARCH, VALUES
 from weft.cli.hints import INSTEAD, LANGUAGES, OPTIONS
+from weft.data.formats.registry import FILE_TYPES
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +75,16 @@ def test_a_page_that_is_named_for_a_verb_speaks_of_it() -> None:
 
 def test_every_form_of_pairs_is_named() -> None:
     [data] = [one for one in VERBS["train"].params if one.name == "data"]
-    assert "pairs (TSV, CSV, TMX, or two files as a,b)" in str(data.help)
+    listed = re.search(r"pairs \(([^()]*), or two files as a,b\)", str(data.help))
+    assert listed is not None
+    in_help = {name.casefold() for name in listed[1].split(", ")}
+    in_registry = {
+        kind.name
+        for kind in FILE_TYPES.values()
+        if kind.read_pairs and not kind.is_text
+    }
+    missing = "a format of pairs is in the help of `weft train` (cli/train.py) or in the registry, not in both"
+    assert in_help == in_registry, missing
 
 
 def anchor_of(section: str) -> str:

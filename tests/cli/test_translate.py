@@ -713,11 +713,17 @@ def test_fewer_different_samples_than_asked_for_are_told(
 def test_an_empty_translation_is_called_empty() -> None:
     key: LimitingKey = "data.max_len"
     (said,) = _doubts(Prediction("", -1.0, 0, [], []), "cat sees dog.", key)
-    assert said.startswith("empty: the model answers nothing;")
+    assert said.startswith(
+        "empty: the model answers nothing; --beam-size 1 or a larger"
+    )
     assert _doubts(Prediction("", -1.0, 0, [], []), " ", key) == []
     partly = Prediction("Hund.", -1.0, 2, [], [], empty=True)
     (said,) = _doubts(partly, "cat sees dog. cat.", key)
     assert said.startswith("empty: the model answers nothing to one of its sentences")
+    assert "--beam-size 1" in said
+    brief = Prediction("Hund.", -1.0, 1, [], [], short=True)
+    (said,) = _doubts(brief, "cat sees dog. cat.", key)
+    assert said.endswith("about half or more may be missing")
 
 
 @pytest.mark.parametrize(

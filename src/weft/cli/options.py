@@ -47,7 +47,8 @@ NumBest = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Translations per text; from 2 on, a line has line number, score and text.",
+        help="Translations per text, with --mbr different ones, perhaps fewer; from 2 on, "
+        "a line has line number, score and text.",
     ),
 ]
 Exhaustive = Annotated[

@@ -471,16 +471,18 @@ def _doubts(
         )
     if text.strip() and not prediction.text.strip():
         doubts.append(
-            "empty: the model answers nothing; train it for longer, or on more text like this"
+            "empty: the model answers nothing; --beam-size 1 or a larger --length-penalty may give text, "
+            "and so may more training, or more text like this"
         )
     elif prediction.empty:
         doubts.append(
             "empty: the model answers nothing to one of its sentences, which is missing; "
-            "train it for longer, or on more text like this"
+            "--beam-size 1 or a larger --length-penalty may give text, and so may more training"
         )
     elif prediction.short:
         doubts.append(
-            "short: far fewer words than translations have in training; it may have left something out"
+            "short: far fewer words than even the shortest translations have in training; about half or more "
+            "may be missing"
         )
     if 0 < len(prediction.n_best) < n_best:
         doubts.append(

@@ -345,6 +345,9 @@ def _keep(
             lines.append(line)
         else:
             dropped[EMPTY_SIDE if src_text or tgt_text else BOTH_EMPTY] += 1
+    # one name in every format for a line that stands for a pair and is blank
+    if blank := dropped.pop(EMPTY_LINE, 0):
+        dropped[BOTH_EMPTY] += blank
     if not src:
         raise DataError(
             f"{','.join(files)}: no pair with text on both sides ({reasons(dropped) or 'no lines'})"

@@ -53,13 +53,14 @@ class Prediction:
 
     `empty` says that the model answered nothing to the text, or to one of its segments.
     `repetition` says that the translation says the same again and again (`repeats`), `short` that
-    it has far fewer tokens for its source than nearly all pairs in training, `unsure` that its
-    tokens are less probable than those of 19 in 20 translations of dev. `unknown_words` are those
-    of the text that were never seen in training.
+    it has less than 0.7 times the tokens for its source that nearly all pairs in training have (a
+    smaller loss has no mark), `unsure` that its tokens are less probable than those of 19 in 20
+    translations of dev. `unknown_words` are those of the text that were never seen in training.
 
     `n_best` starts with the translation itself; of several segments its j-th entry joins the j-th
     of each. Those of a search are different token sequences, but two may read alike; samples may be
-    equal.
+    equal. Minimum Bayes risk counts equal samples as one, so that it may have fewer than were asked
+    for, and all of them different.
 
     `tokens` are the target tokens in readable form, end symbols included; `token_log_probs` are
     their log-probabilities, in nats. `alignments`, where they were asked for, have one link for

@@ -33,10 +33,10 @@ class DecodingSettings:
     depends on `seed` (1), its text and its number alone.
 
     `mbr` draws so many samples and gives the `n_best` of them that are most like the others, by
-    their mean `utility` (`weft.decoding.risk`; a name that the translator knows, else "chrf"). Its
-    temperature is 1, if none is given; where neither top_k nor top_p nor min_p is, min_p is 0.02
-    (in the manner of Freitag et al. 2023, "Epsilon Sampling Rocks", who bound the probability
-    itself by 0.02).
+    their mean `utility` (`weft.decoding.risk`; a name that the translator knows, else "chrf");
+    equal samples count as one, so that there may be fewer. Its temperature is 1, if none is given;
+    where neither top_k nor top_p nor min_p is, min_p is 0.02 (in the manner of Freitag et al. 2023,
+    "Epsilon Sampling Rocks", who bound the probability itself by 0.02).
 
     A `coverage_penalty` B above 0 ranks the `beam_size` hypotheses that the beam has found by score
     + B times their coverage (`weft.predict.alignment.coverage`). `alignments` are found where they

@@ -1,4 +1,4 @@
-"""Text in, text out: the one place where ids and text meet after training.
+"""Text in, text out: where texts become ids, and ids a translation.
 
 A translator loads nothing; it is given a built model and its tokenizers. What a text becomes
 depends on that text and the settings alone, never on the other texts beside it.

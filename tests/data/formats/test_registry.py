@@ -76,7 +76,7 @@ BOOK = FileType(
     name="book",
     words="a phrasebook",
     remedy="it holds pairs: for translation, by itself",
-    endings=("book", "phrases"),
+    endings=("madeupbook",),
     root="phrasebook",
     task="translation",
     read_pairs=open_book,
@@ -89,7 +89,7 @@ def path(tmp_path: Path) -> Path:
         f"<phrase><said>Chapter {n} of the book</said><meant>Kapitel {n} des Buches</meant></phrase>"
         for n in range(COUNT)
     ]
-    path = tmp_path / "talk.en-de.phrases"
+    path = tmp_path / "talk.en-de.madeupbook"
     path.write_text("\n".join(["<phrasebook>", *phrases, "</phrasebook>"]))
     return path
 
@@ -101,7 +101,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_unknown_without_its_row(path: Path) -> None:
     assert type_of(path) is None
-    with pytest.raises(DataError, match="phrases:1: no TAB"):
+    with pytest.raises(DataError, match="madeupbook:1: no TAB"):
         read_pairs(str(path))
 
 
@@ -109,7 +109,7 @@ def test_it_is_unknown_without_its_row(path: Path) -> None:
 def test_it_is_recognized(path: Path, tmp_path: Path) -> None:
     for content in (b"<phrasebook/>", b'<?xml version="1.0"?>\n<x:phrasebook/>'):
         assert type_of_content(content) is BOOK
-    empty = tmp_path / "a.book.gz"
+    empty = tmp_path / "a.madeupbook.gz"
     empty.write_bytes(b" ")
     assert type_of(empty) is BOOK
     assert guess_task(str(path)) == "translation"
@@ -156,7 +156,9 @@ def test_whatever_takes_something_else_refuses_it_by_its_row(
         read_documents(path, "line")
     other = tmp_path / "a.pdf"
     other.write_bytes(b"%PDF-")
-    with pytest.raises(DataError, match=r"not pairs \(.*, \.book or source<TAB>target"):
+    with pytest.raises(
+        DataError, match=r"not pairs \(.*, \.madeupbook or source<TAB>target"
+    ):
         read_pairs(str(other))
 
 
@@ -164,36 +166,43 @@ def test_a_name_counts_before_a_content_like_another_types(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_talk(path: Path, asked: Sides, named: Sides) -> OpenPairs:
+        dropped = Counter[str]()
         objects = (
             (number, parse_object(f"{path}:{number}", line or ""))
-            for number, line in filled_lines(path)
+            for number, line in filled_lines(path, dropped)
         )
         return OpenPairs(
             rows=((number, talk["q"], talk["a"]) for number, talk in objects),
             languages=choose_direction(asked, named),
             doubts=[],
-            dropped=Counter(),
+            dropped=dropped,
             notes=[],
         )
 
-    talk = replace(BOOK, name="talk", endings=("talk",), root="", read_pairs=open_talk)
-    path = tmp_path / "a.talk"
+    talk = replace(
+        BOOK, name="talk", endings=("madeuptalk",), root="", read_pairs=open_talk
+    )
+    path = tmp_path / "a.madeuptalk"
     path.write_text('{"q": "one\\r\\n two ", "a": "eins"}\n\n')
     monkeypatch.setitem(FILE_TYPES, "talk", talk)
     assert type_of(path) is FILE_TYPES["jsonl"]
     monkeypatch.setitem(FILE_TYPES, "talk", replace(talk, named_first=True))
     text = read_pairs(str(path))
-    assert (text.src, text.dropped) == (["one two"], {})
+    # a blank line is told as in TSV
+    assert (text.src, text.dropped) == (["one two"], {"both sides empty": 1})
+    lines = tmp_path / "a.tsv"
+    lines.write_text("one two\teins\n\n")
+    assert read_pairs(str(lines)).dropped == text.dropped
     path.write_text('\n["q"]\n')
-    with pytest.raises(DataError, match=r"a\.talk:2: JSON, but not an object"):
+    with pytest.raises(DataError, match=r"a\.madeuptalk:2: JSON, but not an object"):
         read_pairs(str(path))
 
 
 @pytest.mark.usefixtures("known")
 def test_its_walk_refuses_another_root(tmp_path: Path) -> None:
-    path = tmp_path / "a.book"
+    path = tmp_path / "a.madeupbook"
     path.write_text('<?xml version="1.0"?>\n<feed/>')
     with pytest.raises(
-        DataError, match=r"a\.book:2: XML with the root <feed>, not a ph"
+        DataError, match=r"a\.madeupbook:2: XML with the root <feed>, not a ph"
     ):
         list(open_book(path, (None, None), (None, None)).rows)

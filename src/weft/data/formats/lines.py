@@ -48,8 +48,9 @@ def filled_lines(
 ) -> Iterator[tuple[int, str | None]]:
     """Yield the numbers, from 1, and text of the lines that hold more than white space.
 
-    None stands for a line that is too long. Blank lines are counted in `dropped` as EMPTY_LINE. A
-    format in which they only separate entries leaves it out.
+    None stands for a line that is too long, which the caller counts (TOO_LONG). Blank lines are
+    counted in `dropped` as EMPTY_LINE; a format in which they only separate entries passes no
+    counter.
     """
     for number, line in enumerate(read_lines_within(path), start=1):
         if line is not None and (not line or line.isspace()):

@@ -16,10 +16,11 @@ Sides = tuple[str | None, str | None]
 class OpenPairs:
     """The rows of a file of pairs, still to be read, and the languages that they are read as.
 
-    A side may have spaces around it, go over several lines or be empty: who reads the rows brings
-    it on one line (`row.on_one_line`) and counts the empty ones. A blank line is no row. Where each
-    line is a pair, the reader counts it in `dropped` as BOTH_EMPTY; where blank lines only separate
-    entries, nobody counts them.
+    A side may have spaces around it, go over several lines or be empty: whoever reads the rows
+    joins it to one line (`row.on_one_line`) and counts the empty ones. A blank line is no row.
+    Where each line is a pair, the reader counts it in `dropped`, as `filled_lines` does, and it is
+    told as a pair with both sides empty; where blank lines only separate entries, nobody counts
+    them.
 
     `doubts` on the direction are known before; `dropped`, `notes` and `coded` fill as rows are
     read. `coded` has the numbers of the rows that codes were taken out of. With `by_unit` a row's
@@ -48,9 +49,9 @@ def choose_direction(asked: Sides, named: Sides) -> tuple[str, str]:
 
 def doubt_name(pair: tuple[str, str], named: Sides) -> list[str]:
     """Return a doubt if the file's name has the two languages the other way round, else none."""
-    there = [language and languages.primary(language) for language in named]
-    turned = [languages.primary(language) for language in reversed(pair)]
-    if there != turned or there[0] == there[1]:
+    in_name = [language and languages.primary(language) for language in named]
+    reversed_pair = [languages.primary(language) for language in reversed(pair)]
+    if in_name != reversed_pair or in_name[0] == in_name[1]:
         return []
     read = f"read as {pair[0]} to {pair[1]}"
     return [f"named {named[0]} to {named[1]}, but {read}; is that right?"]

@@ -32,7 +32,7 @@ from weft.data.formats.pairs import (
     doubt_name,
     other_way,
 )
-from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, TOO_LONG, PairRow
+from weft.data.formats.row import TOO_LONG, PairRow
 from weft.errors import DataError
 
 _SAMPLE = 100  # rows below the first that show whether it is a pair
@@ -204,8 +204,7 @@ def read_tsv(
             f"{path}: the first row names the columns ({shown}) and is no pair"
         )
     columns = 0
-    blank = Counter[str]()
-    for count, (number, cells) in enumerate(read_tab_separated(path, quoting, blank)):
+    for count, (number, cells) in enumerate(read_tab_separated(path, quoting, dropped)):
         if cells is None:
             dropped[TOO_LONG] += 1
             continue
@@ -213,8 +212,6 @@ def read_tsv(
             columns = _first_width(path, number, len(cells), columns)
         if count or not header:
             yield number, cells[src], cells[tgt]
-    if blank[EMPTY_LINE]:
-        dropped[BOTH_EMPTY] += blank[EMPTY_LINE]
     if columns > 2:
         which = f"columns {src + 1} and {tgt + 1} are used"
         if (src, tgt) == (0, 1):
