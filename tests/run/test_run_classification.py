@@ -869,6 +869,75 @@ def test_several_labels_end_to_end(train: Train, tmp_path: Path, write: Write) -
     assert task.evaluate(task.read([text])).accuracy >= 0.9
 
 
+def rare_rows(count: int, first: int = 0) -> list[tuple[str, str]]:
+    """Texts with one label, at times two, of twenty, each named by a word of its own."""
+    draw = random.Random(3)
+    picks = [draw.sample(range(20), draw.choice([1, 1, 2])) for _ in range(count)]
+    return [
+        (
+            " ".join([f"n{n}", *(f"w{i}" for i in pick)]),
+            ";".join(f"l{i:02}" for i in pick),
+        )
+        for n, pick in enumerate(picks, first)
+    ]
+
+
+def test_a_new_model_of_several_labels_gives_each_as_often_as_it_occurs(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
+    """With biases of 0 it would give each text half of all labels, by chance."""
+    rows = rare_rows(200)
+    settings = ("data.label_separator=;", *SHAPES["n-grams"], "training.eval_every=1")
+    dev = write(rare_rows(60, first=200), "dev.csv")
+    verdict = train(*settings, "training.max_steps=3", text=write(rows), dev=dev)
+    task = load(tmp_path / "out")
+    (answer,) = task.predictor().classify(["cat"])
+    counts = Counter(label for _, labels in rows for label in labels.split(";"))
+    for label, probability in answer.probabilities.items():
+        assert probability == pytest.approx(counts[label] / len(rows), abs=0.04)
+    far_below = 0.4 * task.loss_of_guessing
+    lines = lines_of(RunFolder(tmp_path / "out").metrics)
+    losses = [line["dev_loss"] for line in lines if "dev_loss" in line]
+    assert max(losses) < far_below
+    # no label is given yet: the loss decides, and the line says why
+    assert verdict.dev["dev_micro_f1"] == 0.0
+    assert verdict.dev["dev_loss"] == min(losses)
+    assert (
+        "60 of 60 rows are given no label though they have one: none has a probability of one half"
+        in verdict.judgement["says"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [
+        ({4: (0.1, 17.5, 0.05), 8: (0.3, 4.5, 0.0), 12: (0.2, 4.4, 0.0)}, 8),
+        ({4: (0.0, 17.5, 0.05), 8: (0.0, 4.4, 0.0), 12: (0.0, 4.5, 0.0)}, 8),
+    ],
+    ids=["micro-F1", "loss between equals"],
+)
+def test_dev_micro_f1_chooses_the_step_of_several_labels(
+    train: Train,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    scores: dict[int, tuple[float, float, float]],
+    best: int,
+) -> None:
+    call = classification.DevEvaluation.__call__
+    names = ("dev_micro_f1", "dev_loss", "dev_accuracy")
+
+    def scripted(self: Any, step: int) -> dict[str, float]:
+        real = dict(call(self, step))
+        return {**real, **dict(zip(names, scores[step], strict=True))}
+
+    monkeypatch.setattr(classification.DevEvaluation, "__call__", scripted)
+    rows = [(text, ";".join(labels)) for text, labels in several_rows(260)]
+    settings = ("data.label_separator=;", "training.eval_every=4")
+    verdict = train(*settings, text=write(rows))
+    assert verdict.best_step == best
+    assert list(verdict.dev) == [*names, "dev_macro_f1"]
+
+
 def test_several_labels_as_json_lists_are_the_same_run(
     train: Train, tmp_path: Path, write: Write
 ) -> None:

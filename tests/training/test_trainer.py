@@ -24,7 +24,7 @@ from weft.training.checkpoint import Checkpoints, State
 from weft.training.log import Log
 from weft.training.loss import CrossEntropy, LossSums
 from weft.training.optimizer import build_optimizer
-from weft.training.trainer import Plan, Trainer
+from weft.training.trainer import Plan, Trainer, is_better
 
 VOCAB, ROWS, ROWS_IN_BATCH = 13, 20, 4
 BATCHES_IN_EPOCH = ROWS // ROWS_IN_BATCH
@@ -799,3 +799,14 @@ def test_a_bleu_of_chance_does_not_make_a_step_the_best(tmp_path: Path) -> None:
     trainer = build_trainer(tmp_path, Plan(8, 2, 9), evaluate)
     trainer.run()
     assert [*bests, trainer.progress.best_step] == [0, 2, 4, 6, 6]
+
+
+def test_scores_of_an_earlier_version_are_compared_by_those_that_both_have() -> None:
+    """A run that goes on may have evaluations whose first score is another one."""
+    noise = {"dev_accuracy": 0.05, "dev_loss": 17.5, "dev_macro_f1": 0.01}
+    now = {"dev_micro_f1": 0.0, "dev_loss": 4.5, "dev_accuracy": 0.0}
+    assert is_better(now, noise)
+    assert not is_better({**now, "dev_loss": 18.0}, noise)
+    assert is_better(now, {})
+    assert is_better(now, {"dev_bleu": 90.0})
+    assert not is_better(now, now)

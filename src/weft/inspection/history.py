@@ -12,7 +12,7 @@ from weft.folder import durable
 from weft.folder.layout import refuse_no_folder
 from weft.folder.model_folder import RunFolder
 from weft.training.log import EVALUATION_SECONDS
-from weft.training.trainer import rank
+from weft.training.trainer import is_better
 
 # Keys of a recipe that change the loss in training and not on dev, under the names that a reader
 # knows.
@@ -62,8 +62,11 @@ class History:
     @property
     def best(self) -> Mapping[str, float] | None:
         """Return the evaluation that the trainer keeps; of equal ones the first."""
-        deciding = [line for line in self.evaluations if self._keys[0] in line]
-        return max(deciding, key=_rank, default=None)
+        best: Mapping[str, float] | None = None
+        for line in self.evaluations:
+            if self._keys[0] in line and is_better(_scores(line), _scores(best or {})):
+                best = line
+        return best
 
     @property
     def _keys(self) -> list[str]:
@@ -78,9 +81,9 @@ class History:
         return steps, values
 
 
-def _rank(line: Mapping[str, float]) -> Any:
-    """Rank an evaluation as the trainer does."""
-    return rank({key: value for key, value in line.items() if key != "step"})
+def _scores(line: Mapping[str, float]) -> dict[str, float]:
+    """Return the scores of an evaluation, without its step."""
+    return {key: value for key, value in line.items() if key != "step"}
 
 
 def read_history(folder: Path) -> History:

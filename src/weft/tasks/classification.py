@@ -150,13 +150,10 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
             settings.label_smoothing, config.multi_label, weights, settings.r_drop
         )
         torch.manual_seed(recipe.training.seed)
-        return cls(
-            config,
-            (tokenizer,),
-            _build_model(config).to(machine.prepare()),
-            machine,
-            loss,
-        )
+        model = _build_model(config)
+        if config.multi_label:
+            _begin_at_shares(model, truth(texts.train, config.labels, True))
+        return cls(config, (tokenizer,), model.to(machine.prepare()), machine, loss)
 
     @classmethod
     def untrained(
@@ -409,7 +406,10 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
 
 @dataclass(frozen=True)
 class DevEvaluation:
-    """Scores a classifier on dev while it trains: accuracy, which decides, then loss and macro-F1.
+    """Scores a classifier on dev while it trains: the score that decides, then the loss and others.
+
+    Accuracy decides. Where a text may have several labels, micro-F1 does: of a young model hardly
+    a text has all of its labels right, which says little.
 
     Each time, the first answers are added to `samples`.
     """
@@ -425,11 +425,12 @@ class DevEvaluation:
             scores, answers = self.task.score(self.text, self.num_samples)
         keep_samples(self.samples, step, self._shown(answers))
         loss = self.task.mean_loss(self.store, self.text)
-        return {
-            "dev_accuracy": scores.accuracy,
-            "dev_loss": loss,
-            "dev_macro_f1": scores.macro_f1,
-        }
+        accuracy = {"dev_accuracy": scores.accuracy}
+        macro_f1 = {"dev_macro_f1": scores.macro_f1}
+        if not self.task.config.multi_label:
+            return {**accuracy, "dev_loss": loss, **macro_f1}
+        decides = {"dev_micro_f1": scores.micro_f1}
+        return {**decides, "dev_loss": loss, **accuracy, **macro_f1}
 
     def _shown(self, answers: Sequence[Answer]) -> Iterator[Mapping[str, Any]]:
         for text, labels, answer in zip(
@@ -539,6 +540,20 @@ def _max_len(recipe: ClassificationRecipe) -> int:
     if not model.num_encoder_layers:
         return recipe.data.max_len
     return min(recipe.data.max_len, model.max_len - (model.pooling == "first"))
+
+
+def _begin_at_shares(model: TransformerClassifier, has: npt.NDArray[Any]) -> None:
+    """Set the biases of a new model so that each label is as probable as it is frequent.
+
+    `has` is 1 where a text has a label, (texts, labels); each label counts half a text more than it
+    has. With biases of 0 a new model gives each text half of all labels by chance, and the first
+    steps do nothing but unlearn them (Lin et al. 2017, "Focal loss for dense object detection",
+    section 3.3).
+    """
+    shares = (has.sum(0) + 0.5) / (len(has) + 1)
+    log_odds = torch.logit(torch.tensor(shares, dtype=torch.float32))
+    with torch.no_grad():
+        model.projection.bias.copy_(log_odds)
 
 
 def _build_model(config: ClassificationConfig) -> TransformerClassifier:

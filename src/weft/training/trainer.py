@@ -428,8 +428,7 @@ class Trainer(Generic[B]):
                 raise DivergedError(
                     f"after step {self.progress.step}, {name} is {value}; {CALMER}"
                 )
-        best = self.progress.best_scores
-        improved = not best or rank(scores) > rank(best)
+        improved = is_better(scores, self.progress.best_scores)
         if improved:
             self.progress.best_step = self.progress.step
             self.progress.best_scores = scores
@@ -508,6 +507,18 @@ def rank(scores: Mapping[str, float]) -> tuple[float, ...]:
     A young model's BLEU says nothing, and its loss alone tells progress.
     """
     return tuple(_rank_of(name, value) for name, value in [*scores.items()][:2])
+
+
+def is_better(scores: Mapping[str, float], best: Mapping[str, float]) -> bool:
+    """Return whether an evaluation is better than the best so far; any is better than none.
+
+    An earlier version may have had other scores, or other ones first: those count that both have,
+    in the order of the new evaluation.
+    """
+    common = {name: best[name] for name in scores if name in best}
+    if not common:
+        return True
+    return rank({name: scores[name] for name in common}) > rank(common)
 
 
 def is_decided_by_loss(scores: Mapping[str, float]) -> bool:

@@ -110,6 +110,7 @@ def judge(
     says = [
         first,
         f'{right} of {count} rows of dev are labelled rightly; always saying "{most}" gives {frequent}{words}',
+        *_without_labels(labels, answers),
     ]
     figures = {
         "count": count,
@@ -187,6 +188,18 @@ def _by_words(
         scores = by_label[list(known)].sum(0) + prior
         answers.append(labels[int(scores.argmax())])
     return answers
+
+
+def _without_labels(
+    labels: Sequence[Sequence[str]], answers: Sequence[Answer]
+) -> list[str]:
+    """Say how many rows are given no label though they have one, if a model may do so."""
+    pairs = zip(labels, answers, strict=True)
+    missed = sum(bool(some) and not answer.labels for some, answer in pairs)
+    if not missed:
+        return []
+    given = f"{missed} of {len(labels)} rows are given no label though they have one"
+    return [f"{given}: none has a probability of one half"]
 
 
 def _right(answers: Sequence[str], wanted: Sequence[str]) -> int:
