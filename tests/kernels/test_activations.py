@@ -25,6 +25,8 @@ from weft.tasks.translation import Translation
 
 SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 2, "dropout": 0.0}
 SRC, TGT = [5, 7, 9, 1], [2, 4, 6, 8]
+# Where e^x or e^-x of a formula is beyond float32, or beyond what vectors.h computes.
+FAR = [sign * x for x in (20.0, 50.0, 90.0, 100.0, 1e4) for sign in (1, -1)]
 IN_RECIPES = get_args(LayerShape.model_fields["activation"].annotation)
 # A test below says so where two names have one module; the others pass over the second name.
 OWN_NAMES = [
@@ -114,6 +116,19 @@ def assert_same_as_plain(part: nn.Module) -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
+def assert_same_as_plain_far_from_zero(activation: nn.Module) -> None:
+    """Forward and backward of a gate; an error at one number is not lost in larger ones."""
+    x = torch.tensor([FAR] * 3, requires_grad=True)
+    other = torch.linspace(0.5, 2, x.numel()).view(x.shape).requires_grad_()
+    results = []
+    for is_native in (True, False):
+        with operations.using(is_native):
+            out = operations.gated(x, other, activation)
+        results.append([out.detach(), *torch.autograd.grad(out.sum(), [x, other])])
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def assert_engine_gives_the_models_log_probs(model: Seq2SeqTransformer) -> None:
     engine = build_engine(model, "cpu", "float32")
     assert engine is not None
@@ -197,6 +212,7 @@ def test_a_gate_of_each_activation(name: str, monkeypatch: pytest.MonkeyPatch) -
     native_node = "GatedBackward" in names_in_graph(part(torch.randn(2, 3, 24)))
     assert native_node == (ACTIVATIONS[name].number is not None)
     assert_same_as_plain(part)
+    assert_same_as_plain_far_from_zero(ACTIVATIONS[name].module())
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -216,6 +232,22 @@ def test_the_engine_computes_each_that_it_has_code_for(
         assert build_engine(model, "cpu", "float32") is None
         assert "has no native code" in why_no_engine(model, "cpu", "float32")
     else:
+        assert_engine_gives_the_models_log_probs(model)
+
+
+@pytest.mark.parametrize("activation", [*OWN_NAMES, *GATES])
+def test_the_engine_computes_each_far_from_zero(activation: str) -> None:
+    """Every part's numbers are those of FAR, and what else comes to them."""
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
+    model = Seq2SeqTransformer(
+        shape(activation=activation, **layers), 31, 31, joint=True
+    ).eval()
+    for part in model.modules():
+        if isinstance(part, FeedForward | GatedFeedForward):
+            inner = part.gate if isinstance(part, GatedFeedForward) else part.inner
+            with torch.no_grad():
+                inner.bias.copy_(torch.tensor(FAR).repeat(4))
+    if ACTIVATIONS[GATES.get(activation, activation)].number is not None:
         assert_engine_gives_the_models_log_probs(model)
 
 
