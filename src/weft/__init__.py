@@ -66,8 +66,8 @@ def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") 
     """Load a model that `weft train` wrote: a Translator, LanguageModel or Classifier.
 
     `precision` is that of matrix products: "float32" (int8 in an int8 folder), "bfloat16",
-    "float16" (on a GPU only), or "auto" for the fastest. A model without an engine on this machine,
-    such as a classifier, computes in float32.
+    "float16" (on a GPU only), or "auto" for the fastest. A classifier computes in float32, and so
+    does a model without an engine on this machine.
 
     `kernels="torch"` runs the PyTorch code of `weft.model` in place of an engine: slower, but a
     debugger can step through it.

@@ -2,7 +2,9 @@
 the options; and weights that are read by name are those of the model that was stored.
 """
 
+import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +18,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from weft.config import CausalSection, ClassifierSection
+from weft.engine.classifier import NativeClassifier
 from weft.engine.from_model import (
+    build_classifier,
     build_writer,
     causal_weights_of,
     classifier_weights_of,
@@ -154,13 +158,22 @@ def test_language_models_compute_the_same(options: dict[str, Any]) -> None:
 # --------------------------------------------------------------------------------------
 
 
+def without_torch(model: TransformerClassifier) -> list[Any]:
+    """The model in NumPy, and by the engine, if there is one here."""
+    forms: list[Any] = [PlainClassifier(classifier_weights_of(model))]
+    if (native := build_classifier(model, "cpu")) is not None:
+        forms.append(native)
+    return forms
+
+
 @each_classifier
 def test_classifiers_compute_the_same(options: dict[str, Any]) -> None:
     model = classifier(options)
     expected = TorchClassifier(model).logits(texts())
-    found = PlainClassifier(classifier_weights_of(model)).logits(texts())
-    close(found, expected)
-    assert np.array_equal(found.argmax(1), expected.argmax(1))
+    for form in without_torch(model):
+        found = form.logits(texts())
+        close(found, expected)
+        assert np.array_equal(found.argmax(1), expected.argmax(1))
     assert np.ptp(expected, axis=0).min() > 0.01
 
 
@@ -169,8 +182,37 @@ def test_a_text_without_tokens_has_logits_too() -> None:
     for options in ({}, {"ngrams": 2}, {"num_encoder_layers": 0, "ngrams": 2}):
         model = classifier(options)
         bias = model.projection.bias.detach().numpy()
-        found = PlainClassifier(classifier_weights_of(model)).logits(nothing)
-        close(found, np.stack([bias, bias]))
+        for form in without_torch(model):
+            close(form.logits(nothing), np.stack([bias, bias]))
+
+
+@each_classifier
+def test_a_text_is_classified_alike_in_any_company(options: dict[str, Any]) -> None:
+    """Bit for bit, also by several threads."""
+    form = without_torch(classifier(options))[-1]
+    if not isinstance(form, NativeClassifier):
+        pytest.skip("no engine here")
+    ids = np.random.default_rng(8).integers(1, V, (24, 20))
+    lengths = np.random.default_rng(9).integers(1, 21, 24)
+    ids[np.arange(20) >= lengths[:, None]] = 0
+    alone = [
+        form.logits(ids[row : row + 1, :length])[0]
+        for row, length in enumerate(lengths)
+    ]
+    draw = random.Random(10)
+
+    def together(seed: int) -> None:
+        rows = draw.sample(range(24), 1 + seed)
+        found = form.logits(ids[rows, : lengths[rows].max()])
+        assert np.array_equal(found, np.stack([alone[row] for row in rows]))
+
+    with ThreadPoolExecutor(3) as pool:
+        for _ in pool.map(together, range(24)):
+            pass
+
+
+def test_none_without_a_cpu() -> None:
+    assert build_classifier(classifier({}), "cuda") is None
 
 
 # Weights by name

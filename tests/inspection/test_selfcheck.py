@@ -20,6 +20,7 @@ from weft.model import attention, recurrent
 from weft.model.cache import DecoderCache
 from weft.ship.quantization import quantize
 from weft.tasks.choice import load_task
+from weft.tasks.classification import Classification
 from weft.tasks.task import Task
 from weft.tasks.translation import Translation
 
@@ -122,7 +123,7 @@ def test_all_proofs_hold_on_a_sound_model(
     task = shaken(load_task(folders(kind), PLAIN))
     proofs = selfcheck(task)
     assert failing(proofs) == []
-    assert len(proofs) == {"classifier": 2, "bag": 2}.get(
+    assert len(proofs) == {"classifier": 3, "bag": 3}.get(
         kind, 7 if isinstance(task, Translation) else 5
     )
     assert not task.model.training
@@ -231,3 +232,17 @@ def test_an_engine_of_another_model(
     monkeypatch.setattr(Translation, "predictor", lambda self: predictor)
     found = failing(selfcheck(task))
     assert found == ["beam 1 = greedy", "probabilities of a search = the model's own"]
+
+
+def test_a_classifier_of_other_weights(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task: Any = shaken(load_task(folders("classifier"), PLAIN))
+    other: Any = shaken(shaken(load_task(folders("classifier"), PLAIN)))
+    native, written = other.predictor(), Classification.predictor
+    monkeypatch.setattr(
+        Classification,
+        "predictor",
+        lambda self: written(self) if self.machine.plain else native,
+    )
+    assert failing(selfcheck(task)) == ["probabilities are the model's own"]

@@ -190,6 +190,7 @@ def library() -> ctypes.CDLL:
         "decoding_session": (_POINTER, (_POINTER, _LONG, _LONG)),
         "decoding_end": (None, (_POINTER,)),
         "decoding_encode": (ctypes.c_int, (_POINTER, _LONG, *[_POINTER] * 5)),
+        "decoding_states": (ctypes.c_int, (_POINTER, _LONG, *[_POINTER] * 3)),
         "decoding_step": (
             ctypes.c_int,
             (
@@ -233,6 +234,7 @@ class Engine:
             projection = self._matrix(weights.projection, missing=-float("inf"))
         heads = Heads(weights.num_heads, weights.head_dim)
         d_model = weights.d_model
+        self.d_model = d_model
         first = (weights.encoder or weights.decoder)[0]
         rotary = weights.rotary
         src = weights.src
@@ -417,6 +419,20 @@ class Session:
         addresses = (x.ctypes.data for x in arrays)
         status = self._library.decoding_encode(self._handle, len(into), *addresses)
         self._refuse_failure(status)
+
+    def states(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> Floats:
+        """Return the encoder's final states of texts that lie end to end, (ids, D).
+
+        `ends` are where each text ends. Raises MemoryError.
+        """
+        states = np.empty((len(ids), self.engine.d_model), np.float32)
+        if not len(ids):
+            return states
+        arrays = (ids, ends, states)
+        addresses = (x.ctypes.data for x in arrays)
+        status = self._library.decoding_states(self._handle, len(ends), *addresses)
+        self._refuse_failure(status)
+        return states
 
     def step(
         self,

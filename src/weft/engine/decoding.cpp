@@ -505,11 +505,9 @@ struct Session {
             }
     }
 
-    // Sentences end to end, each into a slot of its own; `ends` are where they end. The same of what each may become:
-    // nothing where all is allowed.
+    // The encoder's final states of texts that lie end to end, into `x`; `ends` are where they end.
     template <typename Kind>
-    void encode(int64_t count, const int64_t* into, const int32_t* ids, const int64_t* ends, const int32_t* allowed,
-                const int64_t* allowed_ends) {
+    void read_texts(int64_t count, const int32_t* ids, const int64_t* ends) {
         const int64_t rows = ends[count - 1];
         std::vector<int64_t> begins(rows), positions(rows), lens(rows);
         for (int64_t s = 0, r = 0; s < count; s++)
@@ -528,6 +526,15 @@ struct Session {
             feed_forward<Kind>(layer, 1, rows);
         }
         normalize_all(model.encoder_norm, rows);
+    }
+
+    // Sentences end to end, each into a slot of its own; `ends` are where they end. The same of what each may become:
+    // nothing where all is allowed.
+    template <typename Kind>
+    void encode(int64_t count, const int64_t* into, const int32_t* ids, const int64_t* ends, const int32_t* allowed,
+                const int64_t* allowed_ends) {
+        const int64_t rows = ends[count - 1];
+        read_texts<Kind>(count, ids, ends);
         Inputs memory = inputs_of<Kind>(x.data, model.d_model_padded, rows);
         for (int64_t l = 0; l < model.num_decoder_layers; l++) {
             float* both = qkv.of(rows * 2 * width);
@@ -687,6 +694,20 @@ int decoding_encode(Session* session, int64_t count, const int64_t* into, const 
         if (session->model.kind == INT8) go(Int8());
         if (session->model.kind == BFLOAT16) go(BFloat16());
         if (session->model.kind == FLOAT32) go(Float32());
+    });
+}
+
+// The encoder's final states of texts, d_model numbers a token.
+int decoding_states(Session* session, int64_t count, const int32_t* ids, const int64_t* ends, float* states) {
+    return guarded([&] {
+        refuse_unknown(session->model.activation);
+        auto go = [&](auto kind) { session->read_texts<decltype(kind)>(count, ids, ends); };
+        if (session->model.kind == INT8) go(Int8());
+        if (session->model.kind == BFLOAT16) go(BFloat16());
+        if (session->model.kind == FLOAT32) go(Float32());
+        const int64_t size = session->model.d_model, stride = session->model.d_model_padded;
+        for (int64_t r = 0; r < ends[count - 1]; r++)
+            std::memcpy(states + r * size, session->x.data + r * stride, size * sizeof(float));
     });
 }
 

@@ -12,6 +12,7 @@ from torch.distributed.tensor import DTensor
 
 from weft.engine import bindings as engine
 from weft.engine import weights
+from weft.engine.classifier import NativeClassifier
 from weft.engine.writer import Writer
 from weft.kernels import native
 from weft.kernels.activations import activation_name, norm_name
@@ -41,7 +42,7 @@ def build_engine(
     if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
         return None
     try:
-        refuse_missing_code(model)
+        refuse_missing_code(model.decoder)
         return engine.Engine(weights_of(model), precision)
     except native.UnavailableError:
         return None
@@ -56,8 +57,24 @@ def build_writer(
     if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
         return None
     try:
-        refuse_missing_code(model)
+        refuse_missing_code(model.decoder)
         return Writer(causal_weights_of(model), precision)
+    except native.UnavailableError:
+        return None
+
+
+def build_classifier(
+    model: TransformerClassifier, device: str
+) -> NativeClassifier | None:
+    """Return a classifier by these weights without PyTorch; None where `build_engine` gives none
+    for float32.
+    """
+    if device != "cpu" or is_sharded(model):
+        return None
+    try:
+        if model.encoder is not None:
+            refuse_missing_code(model.encoder.layers)
+        return NativeClassifier(classifier_weights_of(model))
     except native.UnavailableError:
         return None
 
@@ -74,19 +91,19 @@ def why_no_engine(
     if device != "cpu" or precision not in engine.KINDS:
         return ""
     try:
-        refuse_missing_code(model)
+        refuse_missing_code(model.decoder)
         engine.library()
     except native.UnavailableError as error:
         return str(error)
     return ""
 
 
-def refuse_missing_code(model: Seq2SeqTransformer | CausalTransformer) -> None:
-    """Raise UnavailableError where the engine has no code for a part of the model.
+def refuse_missing_code(layers: nn.ModuleList) -> None:
+    """Raise UnavailableError where the engine has no code for a part of the layers.
 
     Such a part may have other weights than the engine knows, so this comes before they are read.
     """
-    layer = cast(DecoderLayer | CausalLayer, model.decoder[0])
+    layer = cast(EncoderLayer | DecoderLayer | CausalLayer, layers[0])
     residual = cast(Residual, layer.residuals[0])
     activation = activation_name(layer.feed_forward.activation)
     engine.refuse_missing(activation, norm_name(residual.norm))

@@ -15,14 +15,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Hypothesis
 from weft.inspection.tokens import padded
 from weft.model.mode import evaluating
+from weft.predict.classifier import Classification as Answer
+from weft.predict.classifier import Classifier
 from weft.predict.language_model import LanguageModel
 from weft.predict.settings import BANNED
 from weft.tasks.classification import Classification
@@ -59,6 +63,8 @@ class Proof:
 Ids = list[int]
 # a source, none for a language model, and what was written, its start symbol first
 Pair = tuple[Ids, Ids]
+# of each label, (texts, C)
+Probabilities = NDArray[np.float64]
 # logits at all positions at once
 Read = Callable[[Sequence[Pair]], Float[Tensor, "B T V"]]
 
@@ -184,18 +190,34 @@ def _of_language_model(task: LanguageModelling, draw: random.Random) -> Iterator
 
 
 def _of_classifier(task: Classification, draw: random.Random) -> Iterator[Proof]:
-    classifier = task.predictor()
+    by_torch = replace(task, machine=replace(task.machine, plain=True))
     rows = _rows(draw, task.config.vocab_size, task.config.max_len)
     texts = [task.tokenizers[0].decode(ids) for ids in rows]
-    together = classifier.classify(texts)
-    alone = [classifier.classify(text)[0] for text in texts]
-    apart = max(
-        abs(a.probabilities[label] - b.probabilities[label])
-        for a, b in zip(together, alone, strict=True)
-        for label in task.config.labels
-    )
+    alone, together = _probabilities(task.predictor(), texts)
+    own_alone, own_together = _probabilities(by_torch.predictor(), texts)
+    apart = max(_furthest(alone, together), _furthest(own_alone, own_together))
     how = f"{len(texts)} texts alone and together: probabilities differ by at most {apart:.1g}"
     yield Proof("padding and the batch change nothing", apart <= TOLERANCE, how)
+    error = _furthest(alone, own_alone)
+    how = f"{len(texts)} texts: probabilities differ by at most {error:.1g}"
+    yield Proof("probabilities are the model's own", error <= TOLERANCE, how)
+
+
+def _probabilities(
+    classifier: Classifier, texts: Sequence[str]
+) -> tuple[Probabilities, Probabilities]:
+    """Return the probabilities of each text, each read alone, and all read together."""
+    together = classifier.classify(texts)
+    alone = [classifier.classify(text)[0] for text in texts]
+    return _stacked(alone), _stacked(together)
+
+
+def _stacked(answers: Sequence[Answer]) -> Probabilities:
+    return np.array([list(answer.probabilities.values()) for answer in answers])
+
+
+def _furthest(a: Probabilities, b: Probabilities) -> float:
+    return float(np.abs(a - b).max())
 
 
 def _allowed(

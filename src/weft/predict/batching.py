@@ -1,6 +1,7 @@
 """Rows of ids in padded batches of similar length; where memory runs out, in halves of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
@@ -51,6 +52,17 @@ def in_halves(
     half = len(rows) // 2
     first = in_halves(rows[:half], work, too_large)
     return first + in_halves(rows[half:], work, too_large)
+
+
+def in_threads(work: Callable[[T], None], parts: Iterable[T], num_threads: int) -> None:
+    """Run the work on each part, in so many threads; raise its first error."""
+    if num_threads == 1:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(num_threads) as pool:
+        for _ in pool.map(work, parts):
+            pass
 
 
 def padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weft.data.tokenizer import BOS_ID, Tokenizer
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
-from weft.predict.batching import in_batches, in_halves, padded
+from weft.predict.batching import in_batches, in_halves, in_threads, padded
 from weft.predict.doubts import Doubts
 from weft.predict.text import one_line
 
@@ -80,11 +80,13 @@ class Classifier:
         max_len: int,
         too_long: Literal["cut", "windows"],
         first_token: bool,
+        workers: int = 1,
         doubts: Doubts | None = None,
     ) -> None:
         """Set the model, its tokenizer and its labels.
 
-        `max_len` tokens are read of a text, or at a time; `first_token` puts bos before each.
+        `max_len` tokens are read of a text, or at a time; `first_token` puts bos before each. So
+        many `workers` read at once, if the model lets several threads use it.
         """
         self.model = model
         self.tokenizer = tokenizer
@@ -93,6 +95,7 @@ class Classifier:
         self.max_len = max_len
         self.too_long = too_long
         self.first_token = first_token
+        self.workers = workers
         self.doubts = doubts or Doubts()
 
     def classify(
@@ -175,14 +178,17 @@ class Classifier:
     def _probabilities(self, rows: list[list[int]], batch_tokens: int) -> Doubles:
         """Return the probability of each label for each row, (rows, C)."""
         first = [BOS_ID] if self.first_token else []
+        filled = [first + row for row in rows]
         probabilities = np.empty((len(rows), len(self.labels)))
-        widths = [len(first) + len(row) for row in rows]
-        for batch in in_batches(range(len(rows)), widths.__getitem__, batch_tokens):
-            logits = self._logits([first + rows[i] for i in batch])
-            if self.multi_label:
-                probabilities[batch] = sigmoid(logits)
-            else:
-                probabilities[batch] = softmax(logits)
+        normalize = sigmoid if self.multi_label else softmax
+
+        def work(batch: list[int]) -> None:
+            logits = self._logits([filled[i] for i in batch])
+            probabilities[batch] = normalize(logits)
+
+        numbers = range(len(rows))
+        batches = in_batches(numbers, lambda i: len(filled[i]), batch_tokens)
+        in_threads(work, batches, self.workers)
         if not np.isfinite(probabilities).all():
             raise DivergedError(
                 "the model's output is not a number; train it again, or use an earlier checkpoint"

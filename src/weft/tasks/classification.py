@@ -24,6 +24,7 @@ from weft.data.normalize import replace_surrogates
 from weft.data.store import TextStore, prepare_text_store
 from weft.data.texts import Sources, Texts, gather_rows
 from weft.data.tokenizer import BOS_ID, PAD_ID, Tokenizer, build_tokenizer
+from weft.engine.from_model import build_classifier
 from weft.engine.torch_steps import TorchClassifier
 from weft.errors import UsageError
 from weft.evaluation.classification import ClassificationScores, classification_scores
@@ -325,14 +326,19 @@ class Classification(Task[ClassificationRecipe, LabelledText, LabelBatch]):
         )
 
     def predictor(self) -> Classifier:
+        where = self.machine
+        native = None
+        if not where.plain:
+            native = build_classifier(self.model, where.device)
         return Classifier(
-            TorchClassifier(self.model, self.machine.device),
+            native or TorchClassifier(self.model, where.device),
             self.tokenizers[0],
             labels=self.config.labels,
             multi_label=self.config.multi_label,
             max_len=self.config.max_len,
             too_long=self.config.too_long,
             first_token=self._first_id is not None,
+            workers=where.threads if native else 1,
             doubts=Doubts(self.known, self.config.low_confidence),
         )
 
