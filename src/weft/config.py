@@ -189,7 +189,7 @@ class WindowsSection(Section):
 
 
 class LayerShape(Section):
-    """The shape of a Transformer's layers, named as in the paper and in torch.nn.Transformer."""
+    """The shape of a Transformer's layers, named after the paper and torch.nn.Transformer."""
 
     d_model: Annotated[int, Field(ge=1, le=65_536)] = 256
     d_ff: Annotated[int, Field(ge=1, le=1_048_576)] = 1024

@@ -198,12 +198,12 @@ def test_the_average_is_what_is_scored_and_kept_beside_the_weights(
     kept = run.checkpoints.load_latest()
     assert kept is not None
     assert kept.average["projection.bias"].equal(seen[1])
-    assert kept.best_weights is kept.average
+    assert kept.weights_to_use is kept.average
     assert not kept.average["projection.bias"].equal(kept.model["projection.bias"])
     # the weights themselves know nothing of it
     for name, value in plain.state().model.items():
         assert kept.model[name].equal(value)
-    assert plain.state().best_weights.keys() == kept.average.keys()
+    assert plain.state().weights_to_use.keys() == kept.average.keys()
     assert plain.state().average == {}
 
 

@@ -160,9 +160,8 @@ def _padded_lens(store: ParallelStore) -> Widths:
 def _bucketed(
     widths: Widths, order: Positions, generator: np.random.Generator
 ) -> Positions:
-    """Return the rows sorted by padded length of a side, drawn anew, then of the other.
-
-    Equal ones in the given order.
+    """Sort the rows by the padded length of one side, which is drawn for each epoch, then by that
+    of the other; equal rows keep their order.
     """
     first, second = (lens[order] for lens in widths)
     if generator.integers(2):
@@ -174,8 +173,8 @@ def _bucketed(
 
 
 def _cut_by_tokens(widths: Widths, order: Positions, limit: int) -> list[Positions]:
-    """Cut the rows into stretches whose padded size is within the limit, but one row at least, many
-    in eights.
+    """Cut the rows into stretches whose padded size is within the limit: of at least one row, and
+    above eight of a multiple of eight.
     """
     src, tgt = (lens[order] for lens in widths)
     batches = []
@@ -194,7 +193,8 @@ def _cut_by_tokens(widths: Widths, order: Positions, limit: int) -> list[Positio
 
 
 def rows_within(widths: Positions, limit: int) -> int:
-    """Count the rows that a batch takes: as many as fit into `limit`, one at least, many in eights.
+    """Count the rows that a batch takes: as many as fit into `limit`, at least one, and above eight
+    a multiple of eight.
 
     `widths` are those of batches of one row, two, and so on.
     """

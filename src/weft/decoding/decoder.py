@@ -4,7 +4,8 @@ The search that runs knows a Decoder: it takes steps for many sentences at once,
 it. The plain ones know a Cache and a Step. `weft.engine` and `weft.model` implement these
 protocols.
 
-Shapes: R rows of one step of a decoder; N rows of a cache, M of another; V vocabulary.
+Shapes: R rows of one step of a decoder; N rows of a cache, M of those that are chosen from it; V
+vocabulary.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +32,9 @@ class StepInput:
 
     `sentences` (R) are indices of sentences in the decoder, `beams` (R) those of hypotheses in the
     beam, `positions` (R) those of `tokens` (R) in the output, bos at 0.
-    A row attends to its own position and to those before it. `ancestors` (R, at least as wide as
-    the largest position) names the beam index at which the hypothesis stood at each of the latter.
-    Several positions of one hypothesis may follow each other.
+    A row attends to its own position and to those before it. `ancestors[r, p]` is the beam index
+    at which the hypothesis of row r stood when position p, an earlier one, was read. Several
+    positions of one hypothesis may follow each other.
     `banned` has the ids that may not come next, row after row, and `ban_ends` (R) says where each
     row's end; None: nothing is banned.
     """

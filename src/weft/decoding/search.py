@@ -217,6 +217,8 @@ class Search:
         self.pools: list[list[Hypothesis]] = [[] for _ in range(num_sentences)]
         self.prefixes: list[Sequence[int]] = [()] * num_sentences
         self.prefix_lens = np.zeros(num_sentences, np.int64)
+        # S k T; index p belongs to the token read at position p, bos at 0: `ancestors` is its beam
+        # index, `tokens` what was chosen after it, which is read at p + 1
         self.tokens = np.zeros((*shape, 32), np.int32)
         self.ancestors = np.zeros((*shape, 32), np.int32)
         self.token_log_probs = np.zeros((*shape, 32), np.float32)
@@ -400,8 +402,7 @@ class Search:
         """
         k = self.settings.beam_size
         log_probs = self.log_probs[active]
-        sums = log_probs[:, :, None] + top_log_probs  # A k m
-        totals = np.where(top_log_probs > -np.inf, sums, -np.inf)
+        totals = log_probs[:, :, None] + top_log_probs  # A k m
         totals = totals.reshape(len(active), -1)
         has_extension = np.isfinite(totals.max(1))
         is_nan = np.isnan(top_log_probs)

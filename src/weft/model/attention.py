@@ -4,7 +4,8 @@ Shapes, here and in every file of `model/`: B batch, S source length, T target l
 `attention` T queries and S keys, of any text), L any length, D d_model, H heads, J heads of keys
 and values, d_k head_dim (the paper's d_k and d_v), F d_ff, V vocabulary, N rows while decoding
 (B x beam_size); of a classifier: C labels, E width of the vector of a text, G n-grams. "_" is any
-number.
+number. In equation 1, softmax(Q K^T / sqrt(d_k)) V, the letters are the paper's: V is the values,
+and K^T the keys turned over.
 
 `operations.linear(x, layer)` is `layer(x)`, and `operations.linears` the same of several layers: in
 training on a CPU a native kernel computes them where there is one.
@@ -58,6 +59,13 @@ def attention_mask(
     before it one key earlier, and so on. With `segments`, which numbers texts side by side in a
     row, queries and keys are the row's positions, and none sees another text; padding, numbered 0,
     is one of them. None means that everything may be attended.
+
+        >>> attention_mask(num_queries=3, num_keys=3).int()  # the triangle
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [1, 1, 1]], dtype=torch.int32)
+
+    One query stands at the last key, so that attention_mask(num_keys=3) masks nothing.
     """
     # no query attends to padding
     visible = None if key_padding_mask is None else ~key_padding_mask[:, None, None, :]

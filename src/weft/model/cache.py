@@ -1,7 +1,8 @@
 """The cache of a decoder, a value: keys and values of every layer, and the source's padding.
 
 A new cache is made at each step, none is ever changed.
-Shapes: the legend in `weft.model.attention`; N rows are sentences, prompts or hypotheses.
+Shapes: the legend in `weft.model.attention`; N rows are sentences, prompts or hypotheses, M those
+that are chosen from them.
 """
 
 from dataclasses import dataclass

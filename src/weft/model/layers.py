@@ -175,8 +175,8 @@ class DecoderLayer(nn.Module):
     def start(self, memory: Float[Tensor, "B S D"]) -> LayerCache:
         """Make the cache before the first target position: an empty past, and the memory."""
         keys_values = self.cross_attention.keys_values(memory)
-        # The past has no position yet. Cut out of the source's keys and values it takes nothing
-        # from them but rows, heads, width, type and device.
+        # An empty slice of the source's keys and values: it has no positions, only the right rows,
+        # heads, width, type and device.
         return LayerCache(past=keys_values.until(0), memory=keys_values)
 
     def forward(

@@ -115,7 +115,7 @@ def _take_best(task: AnyTask, checkpoints: Checkpoints, verdict: Verdict) -> flo
         seconds = best.progress.seconds * verdict.step / max(best.progress.step, 1)
         with torch.no_grad():
             for name, parameter in task.model.named_parameters():
-                parameter.copy_(best.best_weights[name])
+                parameter.copy_(best.weights_to_use[name])
         if verdict.best_step and best.progress.step != verdict.best_step:
             verdict.best_step = best.progress.best_step
             verdict.dev = dict(best.progress.best_scores)

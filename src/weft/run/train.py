@@ -151,6 +151,7 @@ def _build_trainer(
         optimizer=build_optimizer(task.model, recipe.training),
         settings=planned.settings,
         plan=planned.plan,
+        # asked at each step: an open plan gets its length only while the trainer runs
         rate=lambda step: learning_rate(
             planned.settings, recipe.model.d_model, step, trainer.plan.last
         ),

@@ -46,7 +46,7 @@ def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list
     models = [_opened(folder) for folder in folders]
     if len(folders) == 1:
         paths = _checkpoints(folders[0], last)
-        weights = _mean((load_state(path).best_weights for path in paths), models[0])
+        weights = _mean((load_state(path).weights_to_use for path in paths), models[0])
     else:
         for other in models[1:]:
             _refuse_unlike(models[0], other)

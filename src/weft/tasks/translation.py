@@ -197,7 +197,7 @@ class Translation(Task[TranslationRecipe, ParallelText, Batch]):
             (loaded[0], loaded[-1]),
             model,
             machine,
-            CrossEntropy(),
+            CrossEntropy(),  # in use nothing is smoothed
             shortlist,
             load_known(stored),
         )

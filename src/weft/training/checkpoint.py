@@ -91,7 +91,7 @@ class State:
     average: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
-    def best_weights(self) -> Mapping[str, Tensor]:
+    def weights_to_use(self) -> Mapping[str, Tensor]:
         """Return the weights that were scored and are to be used: the average where there is
         one.
         """

@@ -1,6 +1,8 @@
 """The loss: cross-entropy with label smoothing, summed over real target tokens.
 
 Sums, never means: the trainer divides once, by the tokens of the whole update.
+
+Shapes: the legend in `weft.model.attention`, but N here is the target tokens of a batch, B x T.
 """
 
 from collections.abc import Callable
@@ -103,9 +105,9 @@ def r_dropped(both: LossSums, apart: Tensor, weight: float) -> LossSums:
 
     It is the mean of both copies' losses, plus weight / 4 times `apart`.
 
-    `apart` is the sum of both Kullback-Leibler divergences between the copies. It is half of Wu et
-    al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equation 4, so that a loss is of
-    the usual size.
+    `apart` is the sum of both Kullback-Leibler divergences between the copies. This term is
+    half of that of Wu et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equation 4,
+    so that a loss is of the usual size.
     """
     return LossSums(
         both.loss_sum / 2 + apart * (weight / 4), both.nll_sum / 2, both.num_tokens // 2
@@ -235,7 +237,8 @@ def smoothed_target(
 ) -> Float[Tensor, "N V"]:
     """Return the smoothed target distribution of each token; all zeros for padding.
 
-    Source: Vaswani et al. 2017, section 5.4.
+    Source: Vaswani et al. 2017, section 5.4; the true token has no share of what is taken from it,
+    as `CrossEntropy` says.
     """
     target = torch.full((len(tgt_out), vocab_size), label_smoothing / (vocab_size - 2))
     target[torch.arange(len(tgt_out)), tgt_out] = 1 - label_smoothing

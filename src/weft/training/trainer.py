@@ -321,7 +321,7 @@ class Trainer(Generic[B]):
     ) -> list[tuple[tuple[int, ...], B]]:
         """Return a micro-batch, or what it is cut into for want of memory.
 
-        Places of later parts have their number.
+        The first part keeps the place; of each later one, its number is appended.
         """
         if self.parts == 1:
             return [(place, batch)]
