@@ -8,7 +8,7 @@ from weft.data.corpus import split_at_comma
 from weft.data.formats.cells import head_rows
 from weft.data.formats.filenames import pair_from_name
 from weft.data.formats.filetype import type_of
-from weft.data.formats.header import header_of_csv, header_of_tsv
+from weft.data.formats.header import find_header_of, places_of_text
 from weft.data.kind import first_lines
 from weft.errors import DataError
 
@@ -60,15 +60,19 @@ def _of_pairs(
     src_lang = recipe.data.src_lang or src_lang
     tgt_lang = recipe.data.tgt_lang or tgt_lang
     names = rows[0]
-    if is_csv:
-        header = header_of_csv(names, src_lang, tgt_lang)
-    else:
-        header = header_of_tsv(rows, src_lang, tgt_lang)
+    header = find_header_of(rows, is_csv, src_lang, tgt_lang)
     if header is not None:
         src = f"{names[header.src]} is read as the source"
         read = f"{src} and {names[header.tgt]} as the target"
         return _among(names, read, "data.src_lang", "data.tgt_lang")
-    return "" if is_csv else f"the first two of {len(names)} columns are read"
+    if is_csv:
+        return ""
+    places = places_of_text(rows)
+    which = "the first two"
+    if places != (0, 1):
+        first, second = (place + 1 for place in places)
+        which = f"columns {first} and {second}"
+    return f"{which} of {len(names)} columns are read"
 
 
 def _of_rows(recipe: ClassificationRecipe, names: list[str]) -> str:

@@ -46,6 +46,24 @@ si:sinhala sk:slovak sl:slovene sn:shona so:somali sq:albanian sr:serbian st:ses
 sw:swahili:kiswahili ta:tamil te:telugu tg:tajik th:thai ti:tigrinya tk:turkmen tl:tagalog tn:setswana
 tr:turkish:türkçe ug:uyghur uk:ukrainian ur:urdu uz:uzbek vi:vietnamese wo:wolof xh:xhosa yo:yoruba:yorùbá
 zh:chinese:中文 zu:zulu
+as:assamese ay:aymara ba:bashkir bo:tibetan br:breton:brezhoneg ceb:cebuano chr:cherokee cv:chuvash
+ff:fulfulde fj:fijian fo:faroese fy:frisian:frysk haw:hawaiian hmn:hmong ilo:ilocano iu:inuktitut
+jv:javanese lb:luxembourgish:lëtzebuergesch ln:lingala nah:nahuatl nv:navajo ny:chichewa om:oromo
+or:odia sd:sindhi sm:samoan su:sundanese to:tongan tt:tatar ty:tahitian yi:yiddish yue:cantonese
+ar:العربية el:ελληνικά fa:فارسی he:עברית hi:हिन्दी ja:日本語 ko:한국어 ru:русский uk:українська
+zh:汉语:漢語:简体中文:繁體中文
+"""
+# The same in French, German, Spanish, Italian, Portuguese, Russian, Chinese and Japanese.
+_NAMES_ELSEWHERE = """
+ar:arabe:arabisch:árabe:arabo:арабский:阿拉伯语 de:allemand:alemán:tedesco:alemão:немецкий:德语:德文:ドイツ語
+en:anglais:englisch:inglés:inglese:inglês:английский:英语:英文:英語
+es:espagnol:spanisch:spagnolo:espanhol:испанский:西班牙语:スペイン語
+fr:französisch:francés:francese:francês:французский:法语:法文:フランス語
+it:italien:italienisch:итальянский:意大利语:イタリア語 ja:japonais:japanisch:japonés:giapponese:japonês:日语:日文
+ko:coréen:koreanisch:coreano:корейский:韩语:韓国語 nl:néerlandais:niederländisch:neerlandés:olandese
+pl:polonais:polnisch:polaco:polacco:польский pt:portugais:portugiesisch:portugués:portoghese:葡萄牙语
+ru:russe:russisch:ruso:russo:俄语:ロシア語 tr:turc:türkisch:turco:турецкий
+zh:chinois:chinesisch:chino:cinese:chinês:китайский:中国語
 """
 _COUNTRIES = {"cn": "zh", "jp": "ja", "cz": "cs", "dk": "da", "gr": "el", "ua": "uk"}
 
@@ -60,7 +78,7 @@ def _known_codes() -> dict[str, str]:
 
 def _codes_by_name() -> dict[str, str]:
     by_name: dict[str, str] = {}
-    for entry in _NAMES.split():
+    for entry in f"{_NAMES} {_NAMES_ELSEWHERE}".split():
         code, *names = entry.split(":")
         by_name |= dict.fromkeys(names, code)
     return by_name
@@ -68,6 +86,8 @@ def _codes_by_name() -> dict[str, str]:
 
 _KNOWN = _known_codes()
 _BY_NAME = _codes_by_name()
+# A language with its region or script: "English (United States)", "French [FR]".
+_WITH_REGION = re.compile(r"\s*(\S+)\s*[(\[（]([^()\[\]（）]{2,40})[)\]）]\s*")
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,6}")
 
 
@@ -133,6 +153,23 @@ def from_header(cell: str) -> tuple[str, bool] | None:
         return None
     code = known("-".join([first.lower(), *rest]))
     return (code, True) if code else None
+
+
+def from_header_with_region(cell: str) -> str | None:
+    """Return the language that heads a column with its region or script in brackets.
+
+    `English (United States)` is en, `English (US)` en-US; None for any other cell, such as
+    `English (draft)`.
+    """
+    match = _WITH_REGION.fullmatch(cell)
+    named = from_header(match[1]) if match else None
+    if match is None or named is None:
+        return None
+    code, _ = named
+    region = match[2].strip()
+    if len(region) == 2 and region.isupper():
+        return canonical(f"{code}-{region}")
+    return code if region[0].isupper() or not region.isascii() else None
 
 
 def code_of(cell: str) -> str | None:

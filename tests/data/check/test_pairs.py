@@ -209,6 +209,18 @@ class TestFindings:
         ) == ("note", 1)
         assert "3 columns" in found(text, "as-read").message
 
+    def test_how_it_was_read_stands_before_what_came_of_it(
+        self, tmp_path: Path
+    ) -> None:
+        """A header that is taken for a pair is a defect of the text only in the second place."""
+        path = tmp_path / "p.tsv"
+        lines = ["Our language\tEnglish", "The same here\tThe same here"]
+        lines += [f"Our dog {i} is here\tThe dog {i} was there" for i in range(300)]
+        path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        notes = [f for f in look_over(read_pairs(path)) if f.severity == "note"]
+        assert "the first row (Our language, English)" in notes[0].message
+        assert len(notes) > 1
+
     def test_the_gravest_comes_first(self) -> None:
         severities = [
             finding.severity

@@ -132,6 +132,17 @@ class TestTsv:
         text = read_pairs(path, "kos", "en")
         assert (text.tgt[0], len(text)) == (SENTENCES[0][0], len(SENTENCES))
 
+    def test_the_language_asked_for_above_sentences_is_a_name(
+        self, tmp_path: Path
+    ) -> None:
+        path = write(tmp_path / "p.tsv", "Our language\tEnglish", SENTENCES)
+        text = read_pairs(path, tgt_lang="en")
+        assert (len(text), langs_of(text)) == (len(SENTENCES), ("und", "en"))
+        text = read_pairs(path, "en")
+        assert (len(text), langs_of(text)) == (len(SENTENCES), ("en", "und"))
+        words = write(tmp_path / "w.tsv", "Our language\tEnglish", WORDS)
+        assert len(read_pairs(words, tgt_lang="en")) == len(WORDS) + 1
+
     def test_a_code_that_nobody_knows_beside_another(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.tsv", "en\tkos", SENTENCES)
         text = read_pairs(path)

@@ -339,6 +339,82 @@ class TestHeader:
         ]
         assert pairs_of(read_pairs(path, "yo", "en")) == [("b", "a")]
 
+    @pytest.mark.parametrize(
+        ("header", "langs"),
+        [
+            ("English (United States)\tFrench (France)", ("en", "fr")),
+            ("English (US)\tFrench (FR)", ("en-US", "fr-FR")),
+            ("Portuguese [Brazil]\tChinese（Simplified）", ("pt", "zh")),
+            ("Anglais\tFrançais", ("en", "fr")),
+            ("Cherokee\tEnglish", ("chr", "en")),
+        ],
+    )
+    def test_a_language_is_known_with_its_region_and_in_other_languages(
+        self, tmp_path: Path, header: str, langs: tuple[str, str]
+    ) -> None:
+        rows = "".join(f"The dog {i}\tLe chien {i}\n" for i in range(9))
+        text = read_pairs(write(tmp_path / "p.tsv", f"{header}\n{rows}"))
+        assert len(text) == 9
+        assert (text.src_lang, text.tgt_lang) == langs
+        more = "".join(f"{i}\tThe dog {i}\tLe chien {i}\tok\n" for i in range(9))
+        wide = write(tmp_path / "w.tsv", f"Segment\t{header}\tStatus\n{more}")
+        text = read_pairs(wide)
+        assert (len(text), text.src[0]) == (9, "The dog 0")
+        assert (text.src_lang, text.tgt_lang) == langs
+
+    def test_what_else_stands_in_brackets_is_no_region(self, tmp_path: Path) -> None:
+        for header in ("English (draft)\tFrench (draft)", "Dog (US)\tCat (FR)"):
+            path = write(tmp_path / "p.tsv", f"{header}\nx\ty\n")
+            assert len(read_pairs(path)) == 2
+
+    @pytest.mark.parametrize(
+        ("header", "texts", "langs"),
+        [
+            ("Segment\tUnsere\tEure\tWer", (1, 2), ("und", "und")),
+            ("Segment\tUnsere\tEnglish\tWer", (1, 2), ("und", "en")),
+            ("Nr.\tWer\tUnsere\tEnglish", (1, 3), ("und", "en")),
+        ],
+    )
+    def test_a_column_of_numbers_is_no_side_and_what_stands_above_it_a_name(
+        self,
+        tmp_path: Path,
+        header: str,
+        texts: tuple[int, int],
+        langs: tuple[str, str],
+    ) -> None:
+        rows = [[f"{i}", f"one {i}", f"two {i}", f"three {i}"] for i in range(9)]
+        lines = "".join("\t".join(row) + "\n" for row in rows)
+        path = write(tmp_path / "p.tsv", f"{header}\n{lines}")
+        text = read_pairs(path)
+        src, tgt = texts
+        assert pairs_of(text) == [(row[src], row[tgt]) for row in rows]
+        assert (text.src_lang, text.tgt_lang) == langs
+        used = f"4 columns in every line; columns {src + 1} and {tgt + 1} are used"
+        assert f"{path}: {used}" in text.notes
+        # without a header, nothing is lost
+        text = read_pairs(write(tmp_path / "bare.tsv", lines))
+        assert pairs_of(text) == [(row[1], row[2]) for row in rows]
+        assert text.notes[0].endswith(
+            "columns 2 and 3 are used, the first two that do not hold numbers alone"
+        )
+
+    def test_two_columns_of_numbers_and_words_are_pairs(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "p.tsv", "1\tone\n2\ttwo\n3\tthree\n")
+        assert pairs_of(read_pairs(path))[0] == ("1", "one")
+
+    def test_unknown_names_above_sentences_are_doubted(self, tmp_path: Path) -> None:
+        rows = "".join(f"The dog saw {i} men\tDen hund {i} sa\n" for i in range(30))
+        path = write(tmp_path / "p.tsv", f"Quelltext\tZieltext\n{rows}")
+        doubt = (
+            f"{path}: the first row (Quelltext, Zieltext) is read as a pair; if it names the columns, "
+            "name them by languages (English, Deutsch), or source and target"
+        )
+        for langs in ((), ("en", "da")):
+            assert doubt in read_pairs(path, *langs).notes
+        short = "".join(f"Dog {i}\tHund {i}\n" for i in range(5))
+        text = read_pairs(write(tmp_path / "s.tsv", f"Hello\tHallo\n{rows}{short}"))
+        assert text.notes == []
+
     def test_a_header_alone_holds_no_pair(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no pair with text on both sides"):
             read_pairs(write(tmp_path / "p.tsv", "source\ttarget\n"))

@@ -35,6 +35,8 @@ def look_over_documents(
     )
     lines, texts = _by_lines(documents)
     findings = [
+        # how it was read, before what that may have caused
+        *as_read(rows, documents.files, documents.dropped, documents.notes, warn=2.0),
         *(_too_small(documents) if in_training else ()),
         *_repeated(documents, rows, in_training),
         *_control_characters(documents, rows),
@@ -42,7 +44,6 @@ def look_over_documents(
         *markup(lines, (texts,)),
         *wrong_script(lines, (texts,)),
         *_enormous(documents, rows),
-        *as_read(rows, documents.files, documents.dropped, documents.notes, warn=2.0),
     ]
     return gravest_first(findings)
 

@@ -75,6 +75,8 @@ def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
     text = pairs.text
     judged = judge_sides(pairs.model, *pairs.sides)
     findings = [
+        # how it was read, before what that may have caused
+        *as_read(pairs.rows, text.files, text.dropped, text.notes),
         *(_too_small(pairs) if in_training else ()),
         *look_at_languages(text, pairs.rows, in_training),
         *_out_of_step(pairs),
@@ -90,7 +92,6 @@ def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
         *markup(pairs.rows, pairs.sides),
         *long_texts(pairs.rows, pairs.sides),
         *_coded(text),
-        *as_read(pairs.rows, text.files, text.dropped, text.notes),
     ]
     return gravest_first(findings)
 

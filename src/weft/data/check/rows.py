@@ -54,6 +54,8 @@ def look_over_labelled(
     sides = (text.texts,)
     words = words or Words(text.texts, Vocabulary())
     findings = [
+        # how it was read, before what that may have caused
+        *as_read(rows, text.files, text.dropped, text.notes),
         *(_unfit_to_learn(text, rows) if in_training else ()),
         *_label_variants(text, rows),
         *_contradictions(text, rows, words),
@@ -62,7 +64,6 @@ def look_over_labelled(
         *misread(rows, sides),
         *control_characters(rows, sides),
         *markup(rows, sides, is_written=False),
-        *as_read(rows, text.files, text.dropped, text.notes),
     ]
     return gravest_first(findings)
 

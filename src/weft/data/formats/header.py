@@ -13,6 +13,7 @@ _TARGET = {"target", "tgt", "trg", "translation"}
 _WORDS = {"text", "sentence", "sentences", "segment", "string", "language", "lang"}
 
 _FEWEST_WORDS = 3  # of running text; fewer may be an entry of a dictionary
+_SHORTEST_NAME = 4  # characters of a column's name in ASCII; shorter may be a word
 _LONG_CODE = 3  # letters of a code that may be known to nobody here
 _ALIKE = 0.6  # of the letters of two names of one language, "English" and "Englisch"
 _LONGEST_NAME = 40  # characters of a column's name
@@ -81,6 +82,23 @@ def find_header(
     return Header(list(cells), src.place, tgt.place, src.lang, tgt.lang)
 
 
+def find_header_of(
+    rows: Sequence[Sequence[str]],
+    is_csv: bool,
+    src_lang: str | None,
+    tgt_lang: str | None,
+) -> Header | None:
+    """Find the header of pairs in a table by its first rows, whatever stands above its numbers."""
+    asked = without_heads_of_numbers(rows)
+    if is_csv:
+        header = header_of_csv(asked[0], src_lang, tgt_lang)
+    else:
+        header = header_of_tsv(asked, src_lang, tgt_lang)
+        if header is None and len(rows[0]) > 2:
+            header = header_above_numbers(rows)
+    return header and header._replace(cells=list(rows[0]))
+
+
 def header_of_csv(
     cells: Sequence[str], src_lang: str | None, tgt_lang: str | None
 ) -> Header | None:
@@ -110,9 +128,13 @@ def header_of_tsv(
     cells, *body = rows or [[]]
     least_known = 1 if are_sentences(body) else 2
     header = find_header(cells, src_lang, tgt_lang, least_known)
-    if header is None and half_of_a_header(rows, src_lang, tgt_lang) is not None:
-        return _complete(cells, src_lang, tgt_lang)
-    return header
+    half = half_of_a_header(rows, src_lang, tgt_lang) if header is None else None
+    if half is None:
+        return header
+    # the language that is asked for stands there in full, above sentences
+    is_asked = _is_of(half, _primaries(src_lang, tgt_lang))
+    is_sure = is_asked and not half.is_code and are_sentences(body)
+    return _complete(cells, src_lang, tgt_lang, needs_other=not is_sure)
 
 
 def half_of_a_header(
@@ -150,6 +172,97 @@ def known_and_unknown(cells: Sequence[str]) -> tuple[list[Heading], list[str]]:
     return [heading for heading in headings if heading.lang], unknown
 
 
+def columns_of_text(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the columns that do not hold numbers alone; a first row may name the columns."""
+    _, *body = rows or [[]]
+    width = min(map(len, rows), default=0)
+    return [place for place in range(width) if not _are_numbers(body, place)]
+
+
+def _are_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:
+    cells = [row[place].strip() for row in rows]
+    return len(cells) > 1 and all(map(str.isdecimal, cells))
+
+
+def header_above_numbers(rows: Sequence[Sequence[str]]) -> Header | None:
+    """Return the header of a table that has columns of numbers, below a name that is none.
+
+    Whatever it is called, a column of numbers is no side: the first two others are read, or the one
+    that a language names and the first other. None where the first row has numbers there, too.
+    """
+    cells, *_ = rows or [[]]
+    texts = columns_of_text(rows)
+    has_name = any(
+        place not in texts and not cell.strip().isdecimal()
+        for place, cell in enumerate(cells)
+    )
+    if not has_name or len(texts) < 2:
+        return None
+    headings = _headings(cells, set())
+    lang_of = {heading.place: heading.lang for heading in headings if heading.lang}
+    named = [place for place in texts if place in lang_of][:1]
+    others = [place for place in texts if place not in named]
+    src, tgt = sorted([*named, *others][:2])
+    return Header(list(cells), src, tgt, lang_of.get(src), lang_of.get(tgt))
+
+
+def without_heads_of_numbers(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the rows with "" at the head of each further column that holds numbers alone.
+
+    Its name is not asked for a language or a side, unless there are only two columns.
+    """
+    cells, *body = rows
+    if len(cells) <= 2:
+        return [list(row) for row in rows]
+    texts = columns_of_text(rows)
+    heads = [
+        cell if place in texts or cell.strip().isdecimal() else ""
+        for place, cell in enumerate(cells)
+    ]
+    return [heads, *map(list, body)]
+
+
+def places_of_text(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """Return the first two columns that do not hold numbers alone; where there are none, the first
+    two of all.
+    """
+    texts = columns_of_text(rows)
+    if len(rows[0]) <= 2 or len(texts) < 2:
+        return 0, 1
+    return texts[0], texts[1]
+
+
+def may_be_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a first row of two cells may name columns of sentences, in whatever words.
+
+    Its cells are one to three words each, begin with a capital where their script has one, and
+    hardly a row below is as short.
+    """
+    cells, *body = rows or [[]]
+    if not are_sentences(body) or not all(map(_may_be_a_name, cells)):
+        return False
+    short = sum(_is_short(row) for row in body)
+    return 20 * short <= len(body)
+
+
+def _may_be_a_name(cell: str) -> bool:
+    text = cell.strip()
+    first = text[:1]
+    has_case = first.upper() != first.lower()
+    is_capital = first.isupper() or not has_case
+    is_long = len(text) >= _SHORTEST_NAME or not text.isascii()
+    return is_long and is_capital and not text.endswith(_SENTENCE_ENDS) and _few(text)
+
+
+def _is_short(row: Sequence[str]) -> bool:
+    return all(map(_few, row))
+
+
+def _few(text: str) -> bool:
+    """Return whether a text is at most three words, or as many characters without spaces."""
+    return len(text.split()) <= _FEWEST_WORDS and not _UNSPACED.search(text)
+
+
 def are_sentences(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether two columns hold running text, nearly every cell another one."""
     if not rows or any(len(row) != 2 for row in rows):
@@ -184,10 +297,13 @@ def _are_alike(name: str, other: str) -> bool:
 
 
 def _complete(
-    cells: Sequence[str], src_lang: str | None, tgt_lang: str | None
+    cells: Sequence[str],
+    src_lang: str | None,
+    tgt_lang: str | None,
+    needs_other: bool = True,
 ) -> Header | None:
     """Return the header of two columns of which one is named by a language, and the other is of a
-    language asked for; None where that leaves the other open.
+    language asked for; None where that leaves the other open, if it is needed.
     """
     asked = _primaries(src_lang, tgt_lang)
     headings = _headings(cells, asked)
@@ -195,7 +311,7 @@ def _complete(
         return None
     [heading] = headings
     named = {languages.primary(heading.lang)}
-    if not asked - named:
+    if needs_other and not asked - named:
         return None
     known = heading.place
     other = 1 - known
@@ -242,7 +358,7 @@ def _headings(
 
 def _heading(place: int, cell: str, width: int) -> Heading | None:
     """Return the meaning of one cell, if every word of it is a language or one that heads
-    columns.
+    columns, or a language stands there with its region in brackets.
     """
     if width > 2 and cell.strip().casefold() == "id":  # rather a number than Indonesian
         return None
@@ -258,8 +374,13 @@ def _heading(place: int, cell: str, width: int) -> Heading | None:
         elif len(words) > 1 and lang is None and (named := languages.from_header(word)):
             lang = named[0]
         elif word not in _WORDS:
-            return None
+            return _heading_with_region(place, cell)
     return Heading(place, role, lang, is_code=False) if words else None
+
+
+def _heading_with_region(place: int, cell: str) -> Heading | None:
+    lang = languages.from_header_with_region(cell)
+    return Heading(place, "", lang, is_code=False) if lang else None
 
 
 def _chosen(

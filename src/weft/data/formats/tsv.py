@@ -19,11 +19,12 @@ from weft.data.formats.header import (
     Header,
     Heading,
     are_sentences,
+    find_header_of,
     half_of_a_header,
-    header_of_csv,
-    header_of_tsv,
     known_and_unknown,
     looks_like_a_pair,
+    may_be_names,
+    places_of_text,
 )
 from weft.data.formats.pairs import (
     OpenPairs,
@@ -56,12 +57,16 @@ def open_csv(path: Path, asked: Sides, named: Sides) -> OpenPairs:
 def _open(path: Path, quoting: Quoting, asked: Sides, named: Sides) -> OpenPairs:
     wanted = (asked[0] or named[0], asked[1] or named[1])
     rows = _first_rows(path, quoting)
-    if quoting.kind == "csv":
-        header = header_of_csv(rows[0], *wanted)
+    is_csv = quoting.kind == "csv"
+    header = find_header_of(rows, is_csv, *wanted)
+    places = places_of_text(rows)
+    if header:
+        places = (header.src, header.tgt)
+    doubts = []
+    if is_csv:
         doubts = _doubt_first_pair(path, rows, header, wanted)
-    else:
-        header = header_of_tsv(rows, *wanted)
-        doubts = [] if header else _doubt_half(rows, wanted)
+    elif header is None:
+        doubts = _doubt_first_row(rows, places, wanted)
     if header and named == (None, None):
         named = (header.src_lang, header.tgt_lang)
     pair = choose_direction(asked, named)
@@ -71,7 +76,7 @@ def _open(path: Path, quoting: Quoting, asked: Sides, named: Sides) -> OpenPairs
     dropped = Counter[str]()
     notes: list[str] = []
     return OpenPairs(
-        rows=read_tsv(path, quoting, header, dropped, notes),
+        rows=read_tsv(path, quoting, places, header, dropped, notes),
         languages=pair,
         doubts=doubts,
         dropped=dropped,
@@ -142,11 +147,13 @@ def _settings(src: str, tgt: str) -> str:
     return f"--set data.src_lang={src} --set data.tgt_lang={tgt}"
 
 
-def _doubt_half(rows: Sequence[Sequence[str]], wanted: Sides) -> list[str]:
-    """Return a doubt if the first row of TSV names one language, and is read as a pair."""
+def _doubt_first_row(
+    rows: Sequence[Sequence[str]], places: tuple[int, int], wanted: Sides
+) -> list[str]:
+    """Return a doubt if the first row of TSV is read as a pair and may name the columns."""
     heading = half_of_a_header(rows, *wanted)
     if heading is None:
-        return []
+        return _doubt_unknown_names(rows, places)
     cells = [cell.strip() for cell in rows[0]]
     remedy = "name two columns by languages, or source and target"
     if len(cells) == 2:
@@ -158,6 +165,19 @@ def _doubt_half(rows: Sequence[Sequence[str]], wanted: Sides) -> list[str]:
     return [
         f"the first row ({shown}) is read as a pair; if it names the columns, {remedy}"
     ]
+
+
+def _doubt_unknown_names(
+    rows: Sequence[Sequence[str]], places: tuple[int, int]
+) -> list[str]:
+    """Return the same doubt of a first row in which no language is known."""
+    src, tgt = places
+    sides = [[row[src], row[tgt]] for row in rows if len(row) > max(places)]
+    if not may_be_names(sides):
+        return []
+    shown = ", ".join(f"{cell.strip():.40}" for cell in sides[0])
+    doubt = f"the first row ({shown}) is read as a pair; if it names the columns"
+    return [f"{doubt}, name them by languages (English, Deutsch), or source and target"]
 
 
 def _doubt_header(
@@ -187,17 +207,18 @@ def _differ(pair: tuple[str, str], header: Header) -> bool:
 def read_tsv(
     path: Path,
     quoting: Quoting,
+    places: tuple[int, int],
     header: Header | None,
     dropped: Counter[str],
     notes: list[str],
 ) -> Iterator[PairRow]:
-    """Yield the line where each row begins and its two columns; further columns must be as many in
-    every row.
+    """Yield the line where each row begins and its two columns, in these places; further columns
+    must be as many in every row.
 
     Raises DataError for a row without a TAB or with another number of columns than the first.
     """
     notes.extend(quoting.notes)
-    src, tgt = (header.src, header.tgt) if header else (0, 1)
+    src, tgt = places
     if header:
         shown = f"{header.cells[src].strip()} and {header.cells[tgt].strip()}"
         notes.append(
@@ -216,6 +237,8 @@ def read_tsv(
         which = f"columns {src + 1} and {tgt + 1} are used"
         if (src, tgt) == (0, 1):
             which = "the first two are used"
+        elif header is None:
+            which += ", the first two that do not hold numbers alone"
         notes.append(f"{path}: {columns} columns in every line; {which}")
 
 
