@@ -20,10 +20,11 @@ from weft.data.batches import DEFAULT_TOKENS, Batch
 from weft.data.overlap import TextHashes
 from weft.data.texts import Sources
 from weft.data.tokenizer import BOS_ID, EOS_ID
-from weft.kernels.machine import choose_machine
+from weft.kernels import torch_machine
+from weft.kernels.torch_machine import choose_machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.recipes.file import load_recipe
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log
 from weft.training.loss import CrossEntropy, LossSums
@@ -72,12 +73,12 @@ def train(asked: argparse.Namespace) -> None:
     machine = choose_machine(settings.precision, settings.threads, settings.kernels)
     torch.manual_seed(settings.seed)
     model = Seq2SeqTransformer(shape, asked.entries, asked.entries, joint=True).to(
-        machine.prepare()
+        torch_machine.prepare(machine)
     )
     loss = CrossEntropy(settings.label_smoothing)
 
     def compute_loss(batch: Batch) -> LossSums:
-        with machine.autocast():
+        with torch_machine.autocast(machine):
             return loss(
                 model.states(batch.src, batch.tgt_in),
                 model.output,
@@ -85,7 +86,7 @@ def train(asked: argparse.Namespace) -> None:
                 model.projection,
             )
 
-    with tempfile.TemporaryDirectory() as scratch, machine.computing():
+    with tempfile.TemporaryDirectory() as scratch, torch_machine.computing(machine):
         Trainer(
             model=model,
             batches=RandomBatches(asked.length, asked.entries),
@@ -109,15 +110,15 @@ def prepare(files: str) -> None:
         seconds[part], last = round(time.perf_counter() - last, 2), time.perf_counter()
 
     recipe = load_recipe(None, ["data.dev_size=0", "data.test_size=0"])
-    texts = Translation.gather(recipe, Sources((files,))).accepted(True)
-    recipe = Translation.resolve(recipe, texts, None, "")
-    TextHashes.of(Translation.overlap_rows(texts.train))
+    texts = TrainableTranslation.gather(recipe, Sources((files,))).accepted(True)
+    recipe = TrainableTranslation.resolve(recipe, texts, None, "")
+    TextHashes.of(TrainableTranslation.overlap_rows(texts.train))
     note("read and check")
-    tokenizers = Translation.learn_tokenizers(recipe, texts)
+    tokenizers = TrainableTranslation.learn_tokenizers(recipe, texts)
     note("learn the tokenizer")
-    task = Translation.build(recipe, texts, tokenizers, choose_machine())
+    task = TrainableTranslation.build(recipe, texts, tokenizers, choose_machine())
     last = time.perf_counter()
-    with tempfile.TemporaryDirectory() as scratch, machine.computing():
+    with tempfile.TemporaryDirectory() as scratch, torch_machine.computing(machine):
         batches = task.prepare(Path(scratch), texts, recipe).batches
         note("encode")
         for position in range(min(FIRST_BATCHES, batches.num_batches(0))):

@@ -39,7 +39,7 @@ from weft.data.tokenizer import EOS_ID
 from weft.engine.from_model import weights_of
 from weft.kernels.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 HERE = Path(__file__).resolve().parent
 OTHER = INSTALLED / "base" / "bin" / "python"  # where CTranslate2 is
@@ -161,7 +161,9 @@ def prepared(
     job |= {"batch_tokens": asked.batch_tokens, "converted": str(scratch / "converted")}
     job["weights"] = str(scratch / "weights.npz")
     if asked.folder:
-        task = Translation.load(Path(asked.folder), Machine("cpu", "float32", 1, ""))
+        task = TrainableTranslation.load(
+            Path(asked.folder), Machine("cpu", "float32", 1, "")
+        )
         model, tokenizers = task.model, task.tokenizers
         ids = tokenizers[0].encode_batch([line.strip() for line in lines])
         decode = tokenizers[1].decode

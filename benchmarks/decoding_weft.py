@@ -24,7 +24,7 @@ from weft.engine.from_model import weights_of
 from weft.engine.torch_steps import engine_of_steps
 from weft.kernels.machine import Machine
 from weft.model.transformer import Seq2SeqTransformer
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 
 def by_engine(job: dict[str, Any]) -> Translate:
@@ -102,8 +102,10 @@ def _weft_model(job: dict[str, Any]) -> Any:
     return Seq2SeqTransformer(shape, job["entries"], job["entries"], joint=True).eval()
 
 
-def _task(job: dict[str, Any]) -> Translation:
-    return Translation.load(Path(job["folder"]), Machine("cpu", "float32", 1, ""))
+def _task(job: dict[str, Any]) -> TrainableTranslation:
+    return TrainableTranslation.load(
+        Path(job["folder"]), Machine("cpu", "float32", 1, "")
+    )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from side_by_side import CORES, Contestant, in_turns
 
 from weft.inspection.figure import COLORS, FAINT, MARKERS, styled, write_figure
 from weft.kernels.machine import Machine
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 PEER = f"CTranslate2 int8, {CORES} x 1"
 
@@ -55,7 +55,9 @@ def entrants(
         )
         names = ["Weft int8"]
         if (
-            Translation.load(folder, Machine("cpu", "float32", 1, "")).shortlist
+            TrainableTranslation.load(
+                folder, Machine("cpu", "float32", 1, "")
+            ).shortlist
             is not None
         ):
             names.append("Weft int8, shortlist")

@@ -16,8 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from weft.config import Seq2SeqSection, TrainingSection
-from weft.kernels import operations
-from weft.kernels.machine import Machine, choose_machine
+from weft.kernels import operations, torch_machine
+from weft.kernels.machine import Machine
+from weft.kernels.torch_machine import choose_machine
 from weft.model import attention
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training.loss import CrossEntropy, LossSums, smoothed_cross_entropy
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     machine = choose_machine()
-    machine.prepare()
+    torch_machine.prepare(machine)
     print(machine.describe())
     print(
         "| size | fused attention, plain loss | products, plain loss | products, loss in chunks | native kernels |"
@@ -78,7 +79,7 @@ def tokens_per_second(
             src, tgt = (
                 torch.randint(4, VOCAB_SIZE, (2048 // length, length)) for _ in range(2)
             )
-            with machine.autocast():
+            with torch_machine.autocast(machine):
                 sums = loss(model.states(src, tgt), model.output, tgt, model.projection)
             (sums.loss_sum / sums.num_tokens).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -75,7 +75,7 @@ def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") 
     Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's,
     UsageError for a precision that the machine does not have.
     """
-    from weft.tasks.choice import load_predictor
+    from weft.tasks.opening import load_predictor
 
     return load_predictor(Path(folder), precision, kernels)
 

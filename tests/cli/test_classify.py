@@ -17,7 +17,7 @@ import pytest
 import weft
 from weft.cli.answers import named_row
 from weft.kernels.machine import Machine
-from weft.tasks.classification import Classification
+from weft.tasks.trainable_classification import TrainableClassification
 
 Command = Callable[..., Any]
 MOODS = {"sad": "low", "glum": "low", "merry": "high", "gay": "high"}
@@ -44,7 +44,7 @@ def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading a model times two products to choose the threads, which takes longer than the
     tests.
     """
-    monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 1)
+    monkeypatch.setattr("weft.kernels.torch_machine._useful_threads", lambda device: 1)
 
 
 def rows() -> list[tuple[str, str]]:
@@ -108,7 +108,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answers(folder: Path, texts: list[str]) -> list[Any]:
     return (
-        Classification.load(folder, Machine("cpu", "float32", 1, ""))
+        TrainableClassification.load(folder, Machine("cpu", "float32", 1, ""))
         .predictor()
         .classify(texts)
     )

@@ -15,7 +15,7 @@ import weft
 from weft.data.labelled import from_rows
 from weft.inspection import comparison
 from weft.inspection.comparison import ONE_SEED
-from weft.run.finishing import held_out
+from weft.run.begun import held_out
 from weft.tasks.task import NOT_CHECKED
 
 Command = Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from weft.kernels import machine
+from weft.kernels import torch_machine
 
 Command = Callable[..., Any]
 
@@ -16,7 +16,7 @@ Command = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each command measures anew how many threads are worth while."""
-    monkeypatch.setattr(machine, "_useful_threads", lambda device: 1)
+    monkeypatch.setattr(torch_machine, "_useful_threads", lambda device: 1)
 
 
 def test_a_student_from_the_command_line(

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 import weft
-from weft.kernels import machine
-from weft.tasks.language_modelling import LanguageModelling
+from weft.kernels import torch_machine
+from weft.kernels.machine import Machine
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
 
 Command = Callable[..., Any]
 SETTINGS = (
@@ -51,7 +52,7 @@ LINES = [
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each command measures anew how many threads are worth while."""
-    monkeypatch.setattr(machine, "_useful_threads", lambda device: 1)
+    monkeypatch.setattr(torch_machine, "_useful_threads", lambda device: 1)
 
 
 @pytest.fixture(scope="module")
@@ -441,7 +442,7 @@ def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) 
 # evaluate
 
 
-def test_one_long_document_is_counted_by_its_batches(
+def test_one_long_document_is_counted_by_its_windows(
     command: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[tuple[int, str]] = []
@@ -450,7 +451,7 @@ def test_one_long_document_is_counted_by_its_batches(
     )
     (tmp_path / "t.txt").write_text("the cat sees a dog. " * 4000)
     assert command("evaluate", folder, tmp_path / "t.txt").code == 0
-    scored = [number for number, unit in counts if unit == "batches"]
+    scored = [number for number, unit in counts if unit == "windows"]
     assert scored == list(range(1, len(scored) + 1))
     assert len(scored) > 1
 
@@ -460,7 +461,7 @@ def test_evaluate_gives_the_tasks_own_scores(
 ) -> None:
     data = tmp_path / "new.txt"
     data.write_bytes(b"the fish sees a cat.\n\nwe hear the dog.\n")
-    task = LanguageModelling.load(folder, machine.Machine("cpu", "float32", 1, ""))
+    task = TrainableLanguageModelling.load(folder, Machine("cpu", "float32", 1, ""))
     scores = task.evaluate(task.read([str(data)]))
     ended = command("evaluate", folder, data, "--json")
     assert (ended.code, ended.messages) == (0, [])

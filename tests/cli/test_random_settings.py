@@ -16,9 +16,8 @@ from weft.config import LayerShape
 from weft.data import builtin
 from weft.errors import WeftError
 from weft.inspection.selfcheck import selfcheck
-from weft.kernels.machine import machine_for_use
 from weft.recipes.file import load_recipe, recipe_names
-from weft.tasks.choice import load_task
+from weft.tasks.opening import load_task
 
 Command = Callable[..., Any]
 DRAWS = 19  # of each recipe: some 300 in all
@@ -232,7 +231,7 @@ def holds_in_float64(folder: Path) -> bool:
         warnings.simplefilter("ignore")  # of norms in two types
         torch.set_default_dtype(torch.float64)
         try:
-            task = load_task(folder, machine_for_use())
+            task = load_task(folder)
             task.model.double()
             return all(proof.holds for proof in selfcheck(task))
         finally:

@@ -23,10 +23,10 @@ from weft.cli.guesses import Guesses
 from weft.cli.use import _doubts
 from weft.config import LimitingKey
 from weft.inspection.translation import inspect_translation
-from weft.kernels.machine import choose_machine
+from weft.kernels.torch_machine import choose_machine
 from weft.predict.prediction import OutputLimit, Prediction
 from weft.predict.translator import Translator
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 Command = Callable[..., Any]
 SENTENCES = ["cat sees dog.", "fish wants mouse.", "bird likes horse."]
@@ -635,7 +635,7 @@ def test_alignments_are_the_attention_that_inspect_shows(
     for text, line in zip(SENTENCES, ended.lines, strict=True):
         found = json.loads(line)
         inspection = inspect_translation(
-            Translation.load(tiny_folder, choose_machine("float32")), text
+            TrainableTranslation.load(tiny_folder, choose_machine("float32")), text
         )
         looked = inspection.cross[-1].mean(0).argmax(1).tolist()
         assert [link["source"] for link in found["alignments"]] == looked

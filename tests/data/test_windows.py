@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from weft.config import SideSection
 from weft.data.store import TextStore, prepare_text_store
+from weft.data.streams import scored_windows
 from weft.data.tokenizer import train_tokenizer
 from weft.data.windows import PackedBatches, StreamBatches, WindowBatch, scoring_windows
 from weft.errors import DataError
@@ -496,3 +497,32 @@ def test_a_real_store_on_disk(tmp_path: Path) -> None:
     ) == sorted(texts)
     stream = list(scoring_windows(store, 1000, 1, packed=False))
     assert tokenizer.decode(labels(stream)) == "".join(texts)
+
+
+@settings(deadline=None)
+@given(lens=Lens, window_len=st.integers(1, 23), packed=st.booleans())
+def test_single_windows_score_the_same_labels_after_the_same_tokens(
+    lens: list[int], window_len: int, packed: bool
+) -> None:
+    """Each label with the tokens that are in sight before it, and none from another document."""
+    store = store_of(*lens)
+    single = []
+    for window in scored_windows(store, window_len, packed):
+        assert len(window.inputs) == len(window.labels) <= window_len
+        inputs = window.inputs.tolist()
+        labels = window.labels.tolist()
+        for place in range(window.num_seen, len(labels)):
+            single.append((labels[place], tuple(inputs[: place + 1])))
+    together = []
+    for batch in scoring_windows(store, window_len, 64, packed):
+        for row in range(len(batch.tgt_out)):
+            inputs = batch.tgt_in[row].tolist()
+            labels = batch.tgt_out[row].tolist()
+            own = [1] * len(inputs)
+            if batch.segments is not None:
+                own = batch.segments[row].tolist()
+            for place, label in enumerate(labels):
+                if label:
+                    first = own.index(own[place])
+                    together.append((label, tuple(inputs[first : place + 1])))
+    assert Counter(single) == Counter(together)

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.decoder import Hypothesis
+from weft.decoding.decoder import Floats, Hypothesis, Indices
 from weft.decoding.search import BeamSettings, Sentence, search_all
-from weft.engine.batched import BatchedEngine
+from weft.engine.batched import Steps
 from weft.engine.ensemble import EnsembleEngine, log_mean
-from weft.engine.torch_steps import TorchCache, engine_of_steps
 from weft.errors import DivergedError
 
 BOS, EOS, V = 0, 1, 7
@@ -23,7 +22,7 @@ class Prefixes:
     def __init__(self, rows: list[tuple[Sequence[int], tuple[int, ...]]]) -> None:
         self.rows = rows
 
-    def select(self, rows: torch.Tensor) -> "Prefixes":
+    def select(self, rows: Indices) -> "Prefixes":
         return Prefixes([self.rows[i] for i in rows.tolist()])
 
 
@@ -37,20 +36,20 @@ def log_probs_after(
     return (2 * torch.randn(V, generator=generator)).log_softmax(-1)
 
 
-def engine(model: int) -> BatchedEngine[TorchCache]:
+def engine(model: int) -> Steps[Prefixes]:
     def prefill(sources: Sequence[Sequence[int]]) -> Prefixes:
         return Prefixes([(tuple(source), ()) for source in sources])
 
-    def step(ids: torch.Tensor, cache: Prefixes) -> tuple[torch.Tensor, Prefixes]:
+    def step(ids: Indices, cache: Prefixes) -> tuple[Floats, Prefixes]:
         rows = [
             (source, (*seen, i))
             for (source, seen), i in zip(cache.rows, ids.tolist(), strict=True)
         ]
-        return torch.stack(
-            [log_probs_after(model, source, seen) for source, seen in rows]
+        return np.stack(
+            [log_probs_after(model, source, seen).numpy() for source, seen in rows]
         ), Prefixes(rows)
 
-    return engine_of_steps(prefill, step)
+    return Steps(prefill, step)
 
 
 SENTENCES = [Sentence(i, [i, 3 * i % 4], 8, [5] if i == 4 else []) for i in range(9)]
@@ -135,12 +134,13 @@ def test_a_wide_beam_over_two_finds_their_best_output() -> None:
 
 
 def test_one_model_whose_output_is_no_number_is_told() -> None:
-    broken = engine(1)
-    step = broken._step
-    broken._step = lambda ids, cache: (
-        step(ids, cache)[0] * math.nan,
-        step(ids, cache)[1],
-    )
+    sound = engine(1)
+
+    def step(ids: Indices, cache: Prefixes) -> tuple[Floats, Prefixes]:
+        logits, longer = sound.step(ids, cache)
+        return logits * math.nan, longer
+
+    broken = Steps(sound.prefill, step)
     with pytest.raises(DivergedError):
         search_all(
             EnsembleEngine([engine(2), broken]), SENTENCES, BeamSettings(BOS, EOS, 2)

@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from weft.config import Seq2SeqSection
-from weft.decoding.decoder import Hypothesis, Step
+from weft.decoding.decoder import Floats, Hypothesis, Indices, Step
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.reference import beam_search, greedy_search
+from weft.engine.torch_steps import TorchCache, numpy_step
 from weft.errors import DivergedError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
 
@@ -25,7 +26,7 @@ class Prefixes:
 
     rows: list[tuple[int, ...]]
 
-    def select(self, rows: Tensor) -> "Prefixes":
+    def select(self, rows: Indices) -> "Prefixes":
         return Prefixes([self.rows[i] for i in rows.tolist()])
 
 
@@ -36,13 +37,13 @@ def script(
     says nothing.
     """
 
-    def step(ids: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
+    def step(ids: Indices, cache: Prefixes) -> tuple[Floats, Prefixes]:
         rows = [
             (*prefix, i) for prefix, i in zip(cache.rows, ids.tolist(), strict=True)
         ]
         if fed is not None:
             fed.append(len(rows))
-        logits = torch.full((len(rows), 4), -math.inf)
+        logits = np.full((len(rows), 4), -np.inf, np.float32)
         for n, prefix in enumerate(rows):
             assert prefix[0] == BOS
             for token, p in table.get(prefix[1:], {EOS: 1.0}).items():
@@ -149,8 +150,8 @@ def prefixes(longest: int) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_logits_that_are_no_numbers_are_an_error(value):
-    def step(ids: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
-        logits = torch.zeros(len(ids), 4)
+    def step(ids: Indices, cache: Prefixes) -> tuple[Floats, Prefixes]:
+        logits = np.zeros((len(ids), 4), np.float32)
         logits[-1, :] = 0.0 if len(ids) == 1 else value
         return logits, cache
 
@@ -168,9 +169,9 @@ def test_nothing_possible_is_an_error():
 
 
 def refused(max_len: int, vocab_size: int, fed: list[int], **more) -> str:
-    def step(ids: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
+    def step(ids: Indices, cache: Prefixes) -> tuple[Floats, Prefixes]:
         fed.append(len(ids))
-        return torch.zeros(len(ids), vocab_size), cache
+        return np.zeros((len(ids), vocab_size), np.float32), cache
 
     settings = {"bos_id": BOS, "eos_id": EOS, "max_len": max_len, **more}
     with pytest.raises(UsageError) as error:
@@ -228,8 +229,8 @@ def test_a_vocabulary_too_large_for_a_single_token_says_so():
 
 
 def test_a_single_id_can_be_repeated_a_thousand_times():
-    def step(ids: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
-        return torch.tensor([[-math.inf, -1.0, 0.0]]).expand(len(ids), -1), cache
+    def step(ids: Indices, cache: Prefixes) -> tuple[Floats, Prefixes]:
+        return np.tile(np.float32([-np.inf, -1.0, 0.0]), (len(ids), 1)), cache
 
     settings = {"bos_id": BOS, "eos_id": EOS, "max_len": 1100, "banned_ids": [BOS]}
     found = exhaustive_search(
@@ -255,9 +256,9 @@ def test_impossible_settings_are_refused(name):
 class Numbers:
     """A cache that is one number a row, different for every history."""
 
-    rows: Tensor
+    rows: Indices
 
-    def select(self, rows: Tensor) -> "Numbers":
+    def select(self, rows: Indices) -> "Numbers":
         return Numbers(self.rows[rows])
 
 
@@ -265,14 +266,14 @@ class Numbers:
 class Model:
     """Logits of its own after each of all histories."""
 
-    table: Tensor  # histories V
+    table: Floats  # histories V
     max_len: int
 
     @property
     def vocab_size(self) -> int:
         return self.table.shape[1]
 
-    def step(self, ids: Tensor, cache: Numbers) -> tuple[Tensor, Numbers]:
+    def step(self, ids: Indices, cache: Numbers) -> tuple[Floats, Numbers]:
         numbers = cache.rows * self.vocab_size + ids
         return self.table[numbers], Numbers(numbers)
 
@@ -283,7 +284,7 @@ class Model:
     def exhaust(self, n_best: int = 1, **more) -> list[Hypothesis]:
         return exhaustive_search(
             self.step,
-            Numbers(torch.zeros(1).long()),
+            Numbers(np.zeros(1, np.int64)),
             max_len=self.max_len,
             n_best=n_best,
             **self.settings,
@@ -298,15 +299,15 @@ class Model:
         """
         choices = self.vocab_size - 2
         return beam_search(
-            self.step, Numbers(torch.zeros(1).long()), max_lens=torch.tensor([self.max_len]), n_best=n_best,
+            self.step, Numbers(np.zeros(1, np.int64)), max_lens=[self.max_len], n_best=n_best,
             beam_size=beam_size or choices ** (self.max_len - 1) * (choices + 1), **self.settings, **more,
         )[0]  # fmt: skip
 
     def greedy(self, **more) -> Hypothesis:
         return greedy_search(
             self.step,
-            Numbers(torch.zeros(1).long()),
-            max_lens=torch.tensor([self.max_len]),
+            Numbers(np.zeros(1, np.int64)),
+            max_lens=[self.max_len],
             **self.settings,
             **more,
         )[0]
@@ -314,12 +315,12 @@ class Model:
 
 def random_model(seed: int, whole_numbers: bool = False) -> Model:
     """A vocabulary of 5 to 7, a limit of 4 or 5; whole numbers make many outputs exactly equal."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = np.random.default_rng(seed)
     vocab_size, max_len = ((5, 4), (6, 4), (7, 4), (5, 5))[seed % 4]
     shape = (vocab_size**max_len, vocab_size)
     if whole_numbers:
-        return Model(torch.randint(0, 2, shape, generator=generator).float(), max_len)
-    return Model(1.5 * torch.randn(shape, generator=generator), max_len)
+        return Model(generator.integers(0, 2, shape).astype(np.float32), max_len)
+    return Model(1.5 * generator.standard_normal(shape, np.float32), max_len)
 
 
 PENALTIES = (0.0, 0.6, 1.0, -1.0, 2.5)
@@ -377,7 +378,7 @@ def test_equals_come_in_the_order_of_a_wide_beam(n_best):
 
 def beam(table, beam_size: int, max_len: int, n_best: int) -> list[Hypothesis]:
     return beam_search(
-        script(table), Prefixes([()]), bos_id=BOS, eos_id=EOS, max_lens=torch.tensor([max_len]),
+        script(table), Prefixes([()]), bos_id=BOS, eos_id=EOS, max_lens=[max_len],
         beam_size=beam_size, length_penalty=0.0, n_best=n_best,
     )[0]  # fmt: skip
 
@@ -421,7 +422,7 @@ def test_a_wide_beam_finds_the_best_of_all_in_a_real_model(seed):
         Seq2SeqTransformer(shape, vocab_size, vocab_size, joint=True).double().eval()
     )
 
-    def step(ids: Tensor, cache):
+    def step(ids: torch.Tensor, cache):
         states, cache = model.decode(ids[:, None], cache)
         return model.output(states[:, -1]), cache
 
@@ -433,13 +434,13 @@ def test_a_wide_beam_finds_the_best_of_all_in_a_real_model(seed):
         "n_best": 5,
     }
     with torch.inference_mode():
-        cache = model.prefill(torch.randint(3, vocab_size, (1, 5)))
+        cache = TorchCache(model.prefill(torch.randint(3, vocab_size, (1, 5))), "cpu")
         found = exhaustive_search(
-            step, cache, max_len=max_len, rows_per_step=17, **settings
+            numpy_step(step), cache, max_len=max_len, rows_per_step=17, **settings
         )
         wide = choices ** (max_len - 1) * (choices + 1)
         beam = beam_search(
-            step, cache, max_lens=torch.tensor([max_len]), beam_size=wide, **settings
+            numpy_step(step), cache, max_lens=[max_len], beam_size=wide, **settings
         )[0]
     assert [(h.ids, h.finished) for h in found] == [(h.ids, h.finished) for h in beam]
     assert [h.score for h in found] == pytest.approx([h.score for h in beam], rel=1e-6)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from weft.config import CausalSection, Seq2SeqSection
 from weft.decoding.decoder import Hypothesis, StepInput
@@ -142,18 +142,20 @@ class NoCache:
     engine: Engine
     rows: tuple[Row, ...]
 
-    def select(self, rows: Tensor) -> "NoCache":
+    def select(self, rows: NDArray[np.int64]) -> "NoCache":
         return NoCache(self.engine, tuple(self.rows[i] for i in rows.tolist()))
 
 
-def uncached(newest: Tensor, cache: NoCache) -> tuple[Tensor, NoCache]:
+def uncached(
+    newest: NDArray[np.int64], cache: NoCache
+) -> tuple[NDArray[np.float32], NoCache]:
     """The step of the references."""
     rows = tuple(
         Row(row.source, (*row.prefix, i))
         for row, i in zip(cache.rows, newest.tolist(), strict=True)
     )
     found = [log_probs[-1] for log_probs in read_at_once(cache.engine, rows)]
-    return torch.from_numpy(np.stack(found)), NoCache(cache.engine, rows)
+    return np.stack(found), NoCache(cache.engine, rows)
 
 
 def beginnings(engine: Engine, sources: Sequence[Sequence[int]]) -> NoCache:
@@ -186,7 +188,7 @@ def test_a_beam_of_one_is_greedy(kind: str) -> None:
     sentences = sentences_of(SOURCES)
     expected = greedy_search(
         uncached, beginnings(engine(kind), SOURCES), bos_id=BOS, eos_id=EOS,
-        max_lens=torch.tensor([s.max_len for s in sentences]), banned_ids=BANNED, length_penalty=0.7,
+        max_lens=[s.max_len for s in sentences], banned_ids=BANNED, length_penalty=0.7,
     )  # fmt: skip
     found = search_all(
         engine(kind),
@@ -208,7 +210,7 @@ def test_the_beam_over_slots_is_the_beam_over_batches(
     sentences = sentences_of(SOURCES)
     expected = beam_search(
         uncached, beginnings(engine(kind), SOURCES), bos_id=BOS, eos_id=EOS,
-        max_lens=torch.tensor([s.max_len for s in sentences]), beam_size=beam_size, length_penalty=alpha,
+        max_lens=[s.max_len for s in sentences], beam_size=beam_size, length_penalty=alpha,
         n_best=n_best, banned_ids=BANNED,
     )  # fmt: skip
     beams = BeamSettings(BOS, EOS, beam_size, alpha, n_best, BANNED)

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 import pytest
-import torch
 
-from weft.decoding.decoder import Hypothesis, length_penalties
+from weft.decoding.decoder import Hypothesis, Indices, length_penalties
 from weft.decoding.reference import beam_search, greedy_search
 from weft.errors import DivergedError, UsageError
 
@@ -26,7 +26,7 @@ class Prefixes:
     rows: list[tuple[int, tuple[int, ...]]]
     fed: list[int] = field(default_factory=list)
 
-    def select(self, rows: torch.Tensor) -> "Prefixes":
+    def select(self, rows: Indices) -> "Prefixes":
         return Prefixes([self.rows[i] for i in rows.tolist()], self.fed)
 
 
@@ -35,13 +35,13 @@ def script(tables: list[Mapping[tuple[int, ...], Mapping[int, float]]]):
     token.
     """
 
-    def step(ids: torch.Tensor, cache: Prefixes):
+    def step(ids: Indices, cache: Prefixes):
         rows = [
             (s, (*prefix, i))
             for (s, prefix), i in zip(cache.rows, ids.tolist(), strict=True)
         ]
         cache.fed.append(len(rows))
-        logits = torch.full((len(rows), V), -math.inf)
+        logits = np.full((len(rows), V), -np.inf, np.float32)
         for n, (sentence, prefix) in enumerate(rows):
             assert prefix[0] == BOS
             for token, p in tables[sentence].get(prefix[1:], {EOS: 1.0}).items():
@@ -58,9 +58,7 @@ def start(sentences: int) -> Prefixes:
 def beam(
     tables, *, beam_size=2, length_penalty=0.0, limit=10, **more
 ) -> list[list[Hypothesis]]:
-    limits = torch.tensor(
-        limit if isinstance(limit, list) else [limit] * len(tables)
-    ).long()
+    limits = limit if isinstance(limit, list) else [limit] * len(tables)
     return beam_search(
         script(tables), start(len(tables)), bos_id=BOS, eos_id=EOS, max_lens=limits,
         beam_size=beam_size, length_penalty=length_penalty, **more,
@@ -68,9 +66,7 @@ def beam(
 
 
 def greedy(tables, *, limit=10, **more) -> list[Hypothesis]:
-    limits = torch.tensor(
-        limit if isinstance(limit, list) else [limit] * len(tables)
-    ).long()
+    limits = limit if isinstance(limit, list) else [limit] * len(tables)
     return greedy_search(
         script(tables),
         start(len(tables)),
@@ -163,7 +159,7 @@ def test_a_beam_stops_when_no_live_hypothesis_can_win_any_more():
     table = {**endless, (): {A: 0.99, B: 0.01}, (A,): {EOS: 0.99, A: 0.01}}
     cache = start(1)
     (found,) = beam_search(
-        script([table]), cache, bos_id=BOS, eos_id=EOS, max_lens=torch.tensor([40]),
+        script([table]), cache, bos_id=BOS, eos_id=EOS, max_lens=[40],
         beam_size=2, length_penalty=1.0,
     )  # fmt: skip
     assert found[0].ids == [A]
@@ -173,7 +169,7 @@ def test_a_beam_stops_when_no_live_hypothesis_can_win_any_more():
 def test_a_beam_goes_on_while_a_longer_hypothesis_could_still_win():
     cache = start(1)
     (found,) = beam_search(
-        script([SHORT_OR_LONG]), cache, bos_id=BOS, eos_id=EOS, max_lens=torch.tensor([10]),
+        script([SHORT_OR_LONG]), cache, bos_id=BOS, eos_id=EOS, max_lens=[10],
         beam_size=2, length_penalty=1.0,
     )  # fmt: skip
     assert found[0].ids == [B, A, A]
@@ -197,14 +193,14 @@ def test_equal_candidates_go_by_the_lower_id():
 
 @pytest.mark.parametrize("m", [1, 2, 5, 8])
 def test_equals_beyond_the_beam_are_chosen_by_id_in_a_large_vocabulary(m):
-    torch.manual_seed(m)
-    logits = torch.randint(0, 6, (7, 301)).float()
+    generator = np.random.default_rng(m)
+    logits = generator.integers(0, 6, (7, 301)).astype(np.float32)
 
     def step(ids, cache):
         return logits[[s for s, _ in cache.rows]], cache
 
     found = beam_search(
-        step, start(7), bos_id=BOS, eos_id=300, max_lens=torch.ones(7, dtype=torch.long),
+        step, start(7), bos_id=BOS, eos_id=300, max_lens=[1] * 7,
         beam_size=m, n_best=m, length_penalty=0.0, banned_ids=[300],
     )  # fmt: skip
     for row, hypotheses in zip(logits.tolist(), found, strict=True):
@@ -228,11 +224,11 @@ def test_banned_ids_are_never_chosen_and_change_no_other_probability():
 )
 def test_logits_that_are_no_numbers_are_an_error(value, search):
     def step(ids, cache):
-        logits = torch.zeros(len(ids), V)
+        logits = np.zeros((len(ids), V), np.float32)
         logits[-1] = value
         return logits, cache
 
-    settings = {"bos_id": BOS, "eos_id": EOS, "max_lens": torch.tensor([5, 5])}
+    settings = {"bos_id": BOS, "eos_id": EOS, "max_lens": [5, 5]}
     with pytest.raises(DivergedError, match="no token has a finite probability"):
         search(step, start(2), **settings)
 
@@ -257,12 +253,13 @@ def test_no_sentence_gives_no_hypothesis():
 
 def random_table(seed: int, longest: int) -> dict[tuple[int, ...], dict[int, float]]:
     """Random probabilities of eos, A and B after every prefix shorter than `longest`."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = np.random.default_rng(seed)
     table = {}
     for prefix in (
         p for n in range(longest) for p in itertools.product((A, B), repeat=n)
     ):
-        weights = (2 * torch.randn(3, generator=generator)).softmax(0).tolist()
+        powers = np.exp(2 * generator.standard_normal(3))
+        weights = (powers / powers.sum()).tolist()
         table[prefix] = dict(zip((EOS, A, B), weights, strict=True))
     return table
 

@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 
-from weft.decoding.decoder import Hypothesis
+from weft.decoding.decoder import Floats, Hypothesis, Indices
 from weft.decoding.draws import Draws
 from weft.decoding.samples import SampleSettings
 from weft.decoding.sampling import Sampling
 from weft.decoding.search import BeamSettings, Sentence, Waiting, continuous_search
-from weft.engine.torch_steps import engine_of_steps
+from weft.engine.batched import Steps
 from weft.errors import DivergedError
 
 BOS, EOS, V = 0, 1, 7
@@ -34,17 +35,17 @@ class Prefixes:
     def __init__(self, rows: list[tuple[Sequence[int], tuple[int, ...]]]) -> None:
         self.rows = rows
 
-    def select(self, rows: torch.Tensor) -> "Prefixes":
+    def select(self, rows: Indices) -> "Prefixes":
         return Prefixes([self.rows[i] for i in rows.tolist()])
 
 
-def step(ids: torch.Tensor, cache: Prefixes) -> tuple[torch.Tensor, Prefixes]:
+def step(ids: Indices, cache: Prefixes) -> tuple[Floats, Prefixes]:
     rows = [
         (source, (*seen, i))
         for (source, seen), i in zip(cache.rows, ids.tolist(), strict=True)
     ]
-    return torch.stack(
-        [log_probs_after(source, seen[1:]) for source, seen in rows]
+    return np.stack(
+        [log_probs_after(source, seen[1:]).numpy() for source, seen in rows]
     ), Prefixes(rows)
 
 
@@ -54,7 +55,7 @@ def sample(
     def prefill(some: Sequence[Sequence[int]]) -> Prefixes:
         return Prefixes([(tuple(source), ()) for source in some])
 
-    decoder = engine_of_steps(prefill, step).session(slots, beams.beam_size)
+    decoder = Steps(prefill, step).session(slots, beams.beam_size)
     return dict(continuous_search(decoder, Waiting(sentences), beams, 1000))
 
 
@@ -176,7 +177,7 @@ def test_a_prefix_is_kept_and_what_is_banned_is_never_drawn() -> None:
 
 
 def test_what_is_no_number_or_all_banned_is_told() -> None:
-    def broken(ids: torch.Tensor, cache: Prefixes) -> tuple[torch.Tensor, Prefixes]:
+    def broken(ids: Indices, cache: Prefixes) -> tuple[Floats, Prefixes]:
         logits, after = step(ids, cache)
         return logits * math.nan, after
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
+from weft.decoding.decoder import Floats, Indices
 from weft.decoding.draws import Draws
 from weft.decoding.reference import greedy_search
 from weft.decoding.sampling import (
@@ -321,7 +321,7 @@ class Texts:
     rows: list[list[int]]
     fed: list[int] = field(default_factory=list)
 
-    def select(self, rows: Tensor) -> "Texts":
+    def select(self, rows: Indices) -> "Texts":
         return Texts([self.rows[i] for i in rows.tolist()], self.fed)
 
 
@@ -436,16 +436,16 @@ def test_another_prompt_has_other_numbers():
 
 
 def test_temperature_0_is_greedy_search():
-    def step(ids: Tensor, cache: Texts) -> tuple[Tensor, Texts]:
+    def step(ids: Indices, cache: Texts) -> tuple[Floats, Texts]:
         rows = [[*row, i] for row, i in zip(cache.rows, ids.tolist(), strict=True)]
-        return torch.tensor([random_logits(row) for row in rows]), Texts(rows)
+        return np.float32([random_logits(row) for row in rows]), Texts(rows)
 
     (best,) = greedy_search(
         step,
         Texts([[]]),
         bos_id=BOS,
         eos_id=EOS,
-        max_lens=torch.full((1,), 9),
+        max_lens=[9],
     )
     tokens = sample(random_logits, [BOS], limit=9, settings=GREEDY)
     assert ids_of(tokens) == best.ids + [EOS] * best.finished

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.decoder import Hypothesis, Step, StepInput, TopK
+from weft.decoding.decoder import Floats, Hypothesis, Indices, Step, StepInput, TopK
 from weft.decoding.reference import beam_search
 from weft.decoding.search import (
     BeamSettings,
@@ -23,8 +23,7 @@ from weft.decoding.search import (
     continuous_search,
     search_all,
 )
-from weft.engine.batched import BatchedDecoder
-from weft.engine.torch_steps import TorchCache, engine_of_steps
+from weft.engine.batched import BatchedDecoder, Steps
 from weft.errors import DivergedError, UsageError
 
 BOS, EOS, V = 0, 1, 7
@@ -107,21 +106,20 @@ class Batched:
     def __init__(self, rows: list[tuple[Sequence[int], tuple[int, ...]]]) -> None:
         self.rows = rows
 
-    def select(self, rows: torch.Tensor) -> "Batched":
+    def select(self, rows: Indices) -> "Batched":
         return Batched([self.rows[i] for i in rows.tolist()])
 
 
 def advanced(coarse: bool) -> Step[Batched]:
     """The step over batches."""
 
-    def step(ids: torch.Tensor, cache: Batched) -> tuple[torch.Tensor, Batched]:
+    def step(ids: Indices, cache: Batched) -> tuple[Floats, Batched]:
         rows = [
             (source, (*prefix, i))
             for (source, prefix), i in zip(cache.rows, ids.tolist(), strict=True)
         ]
-        return torch.stack(
-            [log_probs_after(s, p[1:], coarse) for s, p in rows]
-        ), Batched(rows)
+        log_probs = [log_probs_after(s, p[1:], coarse).numpy() for s, p in rows]
+        return np.stack(log_probs), Batched(rows)
 
     return step
 
@@ -131,7 +129,7 @@ def reference(
 ) -> list[list[Hypothesis]]:
     return beam_search(
         advanced(coarse), Batched([(s.ids, ()) for s in sentences]), bos_id=BOS, eos_id=EOS,
-        max_lens=torch.tensor([s.max_len for s in sentences]), beam_size=beams.beam_size,
+        max_lens=[s.max_len for s in sentences], beam_size=beams.beam_size,
         length_penalty=beams.length_penalty, n_best=beams.n_best, banned_ids=beams.banned_ids,
     )  # fmt: skip
 
@@ -166,9 +164,7 @@ BEAMS = [
 ]
 
 
-def own_steps(
-    slots: int, beams: BeamSettings, coarse: bool
-) -> BatchedDecoder[TorchCache]:
+def own_steps(slots: int, beams: BeamSettings, coarse: bool) -> BatchedDecoder[Batched]:
     """A decoder over a model's own steps: sentences begin together, and rows of its cache are kept,
     reordered and repeated.
     """
@@ -176,7 +172,7 @@ def own_steps(
     def prefill(sources: Sequence[Sequence[int]]) -> Batched:
         return Batched([(source, ()) for source in sources])
 
-    engine = engine_of_steps(prefill, advanced(coarse))
+    engine = Steps(prefill, advanced(coarse))
     return engine.session(slots, beams.beam_size)
 
 

@@ -27,9 +27,10 @@ from weft.engine.from_model import (
 )
 from weft.engine.plain_models import PlainClassifier, PlainWriter
 from weft.engine.torch_steps import TorchClassifier, TorchWriter
+from weft.folder.arrays import read_arrays
 from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier
-from weft.predict.weights import causal_weights, classifier_weights, read_arrays
+from weft.predict.weights import causal_weights, classifier_weights
 
 V, C = 19, 3
 SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}

@@ -39,11 +39,11 @@ from safetensors.torch import save_file
 from weft.data.check import language_identification
 from weft.errors import WeftError
 from weft.folder.model_folder import RunFolder
-from weft.kernels import machine
+from weft.kernels import torch_machine
 from weft.recipes.file import load_recipe
 from weft.run.request import Request
 from weft.run.train import train
-from weft.tasks import translation
+from weft.tasks import trainable_translation
 from weft.training import checkpoint, trainer
 from weft.training.distributed import full_tensor
 from weft.training.log import Log
@@ -65,7 +65,7 @@ PATIENCE = 420  # seconds, after which processes that wait for each other are en
 
 
 def main() -> None:
-    machine.matrix_peak = lambda *_: 1e11  # not measured for every training anew
+    torch_machine.matrix_peak = lambda *_: 1e11  # not measured for every training anew
     language_identification._detector()  # nor unpacked, which takes as long as the steps
     os.fsync = lambda _: None  # a kill leaves what the kernel holds, on the disk or not
     for line in sys.stdin:
@@ -230,7 +230,10 @@ def half(path: str) -> None:
 def say_more(out: str) -> None:
     """Let steps, micro-batches, evaluations and tensor files be events as well."""
     take_step, forward = trainer.Trainer._take_step, trainer.Trainer._forward_backward
-    evaluate, save_file = translation.DevEvaluation.__call__, checkpoint.save_file
+    evaluate, save_file = (
+        trainable_translation.DevEvaluation.__call__,
+        checkpoint.save_file,
+    )
 
     def taking(self: Any) -> None:
         sys.audit("weft.step", out)
@@ -250,7 +253,7 @@ def say_more(out: str) -> None:
         save_file(tensors, path)
 
     trainer.Trainer._take_step, trainer.Trainer._forward_backward = taking, passing
-    translation.DevEvaluation.__call__ = evaluating
+    trainable_translation.DevEvaluation.__call__ = evaluating
     checkpoint.save_file = saving
 
 
@@ -305,7 +308,7 @@ def overflow() -> None:
 
 
 def evaluate_for_an_hour() -> None:
-    translation.Translation.mean_loss = lambda *_, **__: time.sleep(3600)
+    trainable_translation.Translation.mean_loss = lambda *_, **__: time.sleep(3600)
 
 
 def after_step(step: int, act: Any) -> None:
@@ -364,7 +367,7 @@ def allocate_too_much(where: str) -> Any:
         torch.empty(2**36)
 
     def starve_the_evaluation() -> None:
-        translation.Translation.mean_loss = lambda *_, **__: starve()
+        trainable_translation.Translation.mean_loss = lambda *_, **__: starve()
 
     def starve_the_optimizer() -> None:
         adam = torch.optim.Adam.step
@@ -382,8 +385,12 @@ def allocate_too_much(where: str) -> Any:
         ),
         "evaluation": starve_the_evaluation,
         "the optimizer": starve_the_optimizer,
-        "encoding": lambda: setattr(translation.Translation, "prepare", starve),
-        "scoring": lambda: setattr(translation.Translation, "evaluate", starve),
+        "encoding": lambda: setattr(
+            trainable_translation.Translation, "prepare", starve
+        ),
+        "scoring": lambda: setattr(
+            trainable_translation.Translation, "evaluate", starve
+        ),
     }
     return places[where]
 
@@ -392,12 +399,12 @@ def falling_scores() -> None:
     """Not a fault: each evaluation is worse than the one before, so that the first stays the
     best.
     """
-    evaluate = translation.DevEvaluation.__call__
+    evaluate = trainable_translation.DevEvaluation.__call__
 
     def falling(self: Any, step: int) -> Any:
         return {**evaluate(self, step), "dev_bleu": 50.0 - step}
 
-    translation.DevEvaluation.__call__ = falling
+    trainable_translation.DevEvaluation.__call__ = falling
 
 
 BREAKS = {

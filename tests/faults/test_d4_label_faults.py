@@ -14,7 +14,7 @@ from weft.data.labelled import LabelledText, label_counts, read_labelled
 from weft.errors import DataError, FolderError
 from weft.folder import durable
 from weft.kernels.machine import Machine
-from weft.tasks.classification import Classification
+from weft.tasks.trainable_classification import TrainableClassification
 
 
 def write(path: Path, *labels: str) -> str:
@@ -140,7 +140,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(folder: Path, texts: list[str]) -> list[str]:
-    task = Classification.load(folder, Machine("cpu", "float32", 1, ""))
+    task = TrainableClassification.load(folder, Machine("cpu", "float32", 1, ""))
     return [answer.label for answer in task.predictor().classify(texts)]
 
 
@@ -167,7 +167,7 @@ def test_D4_the_label_map_does_not_follow_the_text_that_is_scored(
         "text,label\n" + "".join(f"it is {label},{label}\n" for label in order * 3),
         "utf-8",
     )
-    task = Classification.load(model, Machine("cpu", "float32", 1, ""))
+    task = TrainableClassification.load(model, Machine("cpu", "float32", 1, ""))
     scores = task.evaluate(task.read([str(path)]))
     assert scores.accuracy == 1.0
     assert {

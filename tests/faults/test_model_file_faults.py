@@ -307,7 +307,7 @@ HOSTILE: list[tuple[str, Any]] = [
     ("model.auto_map", {"AutoModel": "evil.Model"}),
     ("trust_remote_code", True),
     ("_attn_implementation_internal", "evil/kernel"),
-    ("__class__", "weft.tasks.translation.Translation"),
+    ("__class__", "weft.tasks.trainable_translation.Translation"),
     ("model.kind", "../../evil"),
     ("model.activation", "torch.load"),
     ("task", "/etc/passwd"),
@@ -380,7 +380,7 @@ LOAD = """
 import resource, sys, time
 import torch
 import weft
-import weft.tasks.translation
+import weft.tasks.trainable_translation
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
 started = time.monotonic()
 try:

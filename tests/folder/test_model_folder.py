@@ -13,7 +13,7 @@ from weft.errors import FolderError
 from weft.folder import durable, model_folder
 from weft.folder.model_folder import RunFolder, open_model_folder
 from weft.kernels.machine import Machine
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 PLAIN = Machine("cpu", "float32", 1, "")
 FILES = {
@@ -58,7 +58,7 @@ def test_a_model_needs_nothing_of_its_run(folder: Path, tiny_folder: Path) -> No
 
 
 def test_saved_again_it_is_the_same(folder: Path, tmp_path: Path) -> None:
-    task = Translation.load(folder, PLAIN)
+    task = TrainableTranslation.load(folder, PLAIN)
     task.save(tmp_path / "again", {"steps": 1}, "the card")
     for name in FILES:
         assert (tmp_path / "again" / name).read_bytes() == (
@@ -70,11 +70,11 @@ def test_saved_again_it_is_the_same(folder: Path, tmp_path: Path) -> None:
 
 def test_saving_over_a_model_leaves_what_else_is_there(folder: Path) -> None:
     (folder / "notes.txt").write_text("mine")
-    task = Translation.load(folder, PLAIN)
+    task = TrainableTranslation.load(folder, PLAIN)
     with torch.no_grad():
         next(task.model.parameters()).add_(1.0)
     task.save(folder, {}, "")
-    again = Translation.load(folder, PLAIN)
+    again = TrainableTranslation.load(folder, PLAIN)
     assert all(
         torch.equal(a, b)
         for a, b in zip(task.model.parameters(), again.model.parameters(), strict=True)
@@ -85,7 +85,7 @@ def test_saving_over_a_model_leaves_what_else_is_there(folder: Path) -> None:
 def test_a_save_that_stops_halfway_leaves_no_model_that_claims_to_be_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = Translation.load(folder, PLAIN)
+    task = TrainableTranslation.load(folder, PLAIN)
 
     def stop(path: Path, content: bytes) -> None:
         raise KeyboardInterrupt
@@ -108,7 +108,7 @@ def test_a_joint_tokenizer_is_one_file(
     )
     assert (tmp_path / "m" / "tokenizer.json").is_file()
     assert not (tmp_path / "m" / "tokenizer.src.json").exists()
-    task = Translation.load(tmp_path / "m", PLAIN)
+    task = TrainableTranslation.load(tmp_path / "m", PLAIN)
     assert task.tokenizers[0] is task.tokenizers[1]
 
 

@@ -11,7 +11,7 @@ from weft.data.texts import Texts
 from weft.data.tokenizer import build_tokenizers
 from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.kernels.machine import Machine
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 SRC = [
     "Ich möchte eine Tasse Tee .",
@@ -22,7 +22,7 @@ TGT = ["我想要一杯茶。", "我们回家。", "茶很热。"] * 4
 
 
 @pytest.fixture(scope="package")
-def task() -> Translation:
+def task() -> TrainableTranslation:
     recipe = TranslationRecipe.model_validate(
         {
             "tokenizer": {
@@ -47,7 +47,7 @@ def task() -> Translation:
     tokenizers = build_tokenizers(recipe.tokenizer, SRC, TGT)
     text = from_pairs(zip(SRC, TGT, strict=True), "text", "de", "zh")
     texts = Texts(text, None, None, "pairs", fingerprint)
-    task = Translation.build(
+    task = TrainableTranslation.build(
         recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small")
     )
     with torch.no_grad():
@@ -59,5 +59,5 @@ def task() -> Translation:
 
 
 @pytest.fixture(scope="package")
-def inspection(task: Translation) -> TranslationInspection:
+def inspection(task: TrainableTranslation) -> TranslationInspection:
     return inspect_translation(task, "Ich möchte eine Tasse Tee .")

@@ -34,9 +34,9 @@ from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe
 from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
-from weft.tasks.choice import load_task
-from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.choice import load_trainable
 from weft.tasks.task import training_hashes
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
 from weft.training.budget import TimePlan, more_steps
 
 Pair = tuple[str, str]
@@ -238,7 +238,7 @@ def test_one_long_document_that_was_trained_on_is_much_of_a_text(
     new = Path(data).read_text()
     hashes = TextHashes.of([("known" * 100,)])
     for known, is_found in (("known" * 100, True), ("unknown" * 100, False)):
-        text = LanguageModelling.load(folder, PLAIN)
+        text = TrainableLanguageModelling.load(folder, PLAIN)
         Path(data).write_text("\n\n".join([known, *[new] * 9]))
         read = text.read([data])
         assert len(read) > 100
@@ -731,7 +731,7 @@ def test_names_labels_that_are_never_answered_though_accuracy_is_good(
     assert cause.evidence.endswith(': "no" (0 of 4 rows right)')
     assert "training.class_weights=balanced; where that is too mild" in cause.remedy
 
-    task = load_task(folder, PLAIN)
+    task = load_trainable(folder, PLAIN)
     per_class = [
         {"label": "no", "recall": 0.0, "support": 6},
         {"label": "yes", "recall": 1.0, "support": 50},
@@ -769,7 +769,7 @@ def test_names_labels_that_are_never_answered_though_accuracy_is_good(
 def test_a_classifier_is_poor_by_macro_f1_too(tmp_path: Path) -> None:
     """By hand: of two labels 1/2 + 1/4 of the other half, 0.625, is a quarter of the gain."""
     folder, _ = train_classifier(tmp_path, 2)
-    task = load_task(folder, PLAIN)
+    task = load_trainable(folder, PLAIN)
     for macro_f1, is_poor in ((0.62, True), (0.63, False)):
         for part in (
             {"test": {"accuracy": 0.9, "macro_f1": macro_f1, "num_absent": 0}},
@@ -808,9 +808,9 @@ def test_a_long_document_is_tried_by_its_beginning(
 ) -> None:
     folder, data = train_language_model(tmp_path, 12)
     read: list[str] = []
-    evaluate = LanguageModelling.evaluate
+    evaluate = TrainableLanguageModelling.evaluate
     monkeypatch.setattr(
-        LanguageModelling,
+        TrainableLanguageModelling,
         "evaluate",
         lambda task, text: read.extend(text.texts) or evaluate(task, text),
     )
@@ -942,7 +942,7 @@ def test_a_run_that_has_to_start_over_is_told_so_in_one_cause(
     tiny_folder: Path,
 ) -> None:
     """Its loss still fell, and its warm-up took 100 of 120 steps: one remedy, that of both."""
-    task = load_task(tiny_folder, PLAIN)
+    task = load_trainable(tiny_folder, PLAIN)
     run = replace(Run.of(tiny_folder), settings={"training": {"warmup_steps": 100}})
     (cause,) = (one for one in explain_run(task, run) if one.code != "too-little-text")
     assert cause.code == "too-few-steps"
@@ -1012,7 +1012,7 @@ def test_more_steps_are_not_advised_where_noams_factor_is_the_rate_of_others(
 def test_a_run_by_the_clock_gets_a_number_of_steps(tiny_folder: Path) -> None:
     plan = TimePlan(2.0, 240, 10, 10, 5, 0.001, 120)
     run = replace(Run.of(tiny_folder), time_plan=plan)
-    (cause, *_) = explain_run(load_task(tiny_folder, PLAIN), run)
+    (cause, *_) = explain_run(load_trainable(tiny_folder, PLAIN), run)
     # 240 would leave it to the clock again
     assert cause.remedy == (
         "give the same command with --set training.max_steps=241 in place of --minutes; "

@@ -14,7 +14,7 @@ from weft.inspection.tokens import MAX_TOKENS
 from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.kernels.machine import Machine
 from weft.model.attention import AttentionRecord
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 
 def tgt_in(inspection: TranslationInspection) -> list[int]:
@@ -180,7 +180,7 @@ def test_json_holds_the_same_rounded(inspection):
     )
 
 
-def test_recipe_decides_the_beam_unless_told_otherwise(task: Translation):
+def test_recipe_decides_the_beam_unless_told_otherwise(task: TrainableTranslation):
     decoding = DecodingSection(beam_size=1, max_len_extra=2, max_len_ratio=0.5)
     greedy = replace(task, config=task.config.model_copy(update={"decoding": decoding}))
     text = "Wir gehen nach Hause ."
@@ -213,8 +213,8 @@ def recurrent(request: pytest.FixtureRequest) -> TranslationInspection:
         "pairs",
         fingerprint,
     )
-    tokenizers = Translation.learn_tokenizers(recipe, texts)
-    task = Translation.build(
+    tokenizers = TrainableTranslation.learn_tokenizers(recipe, texts)
+    task = TrainableTranslation.build(
         recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small")
     )
     found = inspect_translation(task, "ein Haus", beam_size=1)

@@ -31,8 +31,8 @@ from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.alignment import align_words
-from weft.tasks.choice import load_task
-from weft.tasks.translation import Translation
+from weft.tasks.choice import load_trainable
+from weft.tasks.trainable_translation import TrainableTranslation
 
 PLAIN = Machine("cpu", "float32", 1, "tests are small")
 WORDS = ["red", "blue", "small", "large", "warm", "cold"]
@@ -117,7 +117,7 @@ def task_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
                 settings=(*KINDS[kind], *SMALL, *RUN),
                 quiet=True,
             )
-            made[kind] = load_task(out, PLAIN)
+            made[kind] = load_trainable(out, PLAIN)
         return made[kind]
 
     return task
@@ -331,7 +331,7 @@ def first_input(model: nn.Module, run: Callable[[], Any]) -> Tensor:
 
 
 @pytest.fixture(params=[1, 3, 5])
-def tree(request: pytest.FixtureRequest, task: Translation) -> BeamTree:
+def tree(request: pytest.FixtureRequest, task: TrainableTranslation) -> BeamTree:
     return grow_tree(
         task,
         [*task.tokenizers[0].encode("Wir gehen nach Hause ."), EOS_ID],
@@ -376,7 +376,9 @@ def test_a_branch_has_one_fate(tree: BeamTree) -> None:
             )
 
 
-def test_the_best_way_is_the_translation(task: Translation, tree: BeamTree) -> None:
+def test_the_best_way_is_the_translation(
+    task: TrainableTranslation, tree: BeamTree
+) -> None:
     ids = [node.id for node in tree.nodes if node.is_best]
     row = [*task.tokenizers[0].encode("Wir gehen nach Hause ."), EOS_ID]
     found = task.predictor().search(row, tree.beam_size)
@@ -455,7 +457,7 @@ def test_a_word_in_bytes_is_spelled(pieces: list[bytes], words: list[str]) -> No
     assert found.pairs == [(n, n) for n in range(len(words))]
 
 
-def test_an_alignment_has_the_words_of_the_text(task: Translation) -> None:
+def test_an_alignment_has_the_words_of_the_text(task: TrainableTranslation) -> None:
     found = inspect_text(task, "日本語 Ünïcode 😀")
     assert isinstance(found, TranslationInspection)
     assert any("[1/3]" in piece for piece in found.src_pieces)

@@ -19,10 +19,10 @@ from weft.kernels.machine import Machine
 from weft.model import attention, recurrent
 from weft.model.cache import DecoderCache
 from weft.ship.quantization import quantize
-from weft.tasks.choice import load_task
-from weft.tasks.classification import Classification
-from weft.tasks.task import Task
-from weft.tasks.translation import Translation
+from weft.tasks.choice import load_trainable
+from weft.tasks.trainable import TrainableTask
+from weft.tasks.trainable_classification import TrainableClassification
+from weft.tasks.trainable_translation import TrainableTranslation
 
 Write = Callable[[int], str]
 PLAIN = Machine("cpu", "float32", 1, "tests are small")
@@ -103,7 +103,9 @@ def folders(
     return folder
 
 
-def shaken(task: Task[Any, Any, Any], by: float = 0.3) -> Task[Any, Any, Any]:
+def shaken(
+    task: TrainableTask[Any, Any, Any], by: float = 0.3
+) -> TrainableTask[Any, Any, Any]:
     """Weights far from their start values."""
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
@@ -120,11 +122,11 @@ def failing(proofs: list[Proof]) -> list[str]:
 def test_all_proofs_hold_on_a_sound_model(
     folders: Callable[[str], Path], kind: str
 ) -> None:
-    task = shaken(load_task(folders(kind), PLAIN))
+    task = shaken(load_trainable(folders(kind), PLAIN))
     proofs = selfcheck(task)
     assert failing(proofs) == []
     assert len(proofs) == {"classifier": 3, "bag": 3}.get(
-        kind, 7 if isinstance(task, Translation) else 5
+        kind, 7 if isinstance(task, TrainableTranslation) else 5
     )
     assert not task.model.training
 
@@ -134,7 +136,7 @@ def test_rounding_that_large_weights_magnify_is_no_fault(
     folders: Callable[[str], Path], kind: str, by: float
 ) -> None:
     """Of such models two sums in another order are more than a thousandth of a nat apart."""
-    proofs = selfcheck(shaken(load_task(folders(kind), PLAIN), by))
+    proofs = selfcheck(shaken(load_trainable(folders(kind), PLAIN), by))
     assert failing(proofs) == []
     apart = [
         float(found[1])
@@ -147,18 +149,17 @@ def test_rounding_that_large_weights_magnify_is_no_fault(
 def test_an_int8_folder_holds(
     tiny_folder: Path, write_pairs: Write, tmp_path: Path
 ) -> None:
-    if reason := Translation.load(tiny_folder, PLAIN).why_no_engine():
+    if reason := TrainableTranslation.load(tiny_folder, PLAIN).why_no_engine():
         pytest.skip(reason)
     pairs = [write_pairs(20)]
     quantize(
         tiny_folder,
         pairs,
         tmp_path / "int8",
-        PLAIN,
         max_bleu_loss=100.0,
         shortlist=pairs,
     )
-    task: Any = load_task(tmp_path / "int8", PLAIN)
+    task: Any = load_trainable(tmp_path / "int8", PLAIN)
     for shortlist in ("off", "on"):
         listed = replace(
             task, config=task.config.model_copy(update={"shortlist": shortlist})
@@ -167,7 +168,7 @@ def test_an_int8_folder_holds(
 
 
 def test_a_weight_that_is_no_number(folders: Callable[[str], Path]) -> None:
-    task = load_task(folders("transformer"), PLAIN)
+    task = load_trainable(folders("transformer"), PLAIN)
     with torch.no_grad():
         task.model.get_parameter("decoder_norm.weight")[3] = torch.nan
     (proof,) = selfcheck(task)
@@ -186,7 +187,7 @@ def test_a_decoder_that_sees_what_comes_later(
             ),
         )
     for kind in ("transformer", "language model"):
-        found = failing(selfcheck(shaken(load_task(folders(kind), PLAIN))))
+        found = failing(selfcheck(shaken(load_trainable(folders(kind), PLAIN))))
         assert "what comes later is not seen" in found
         assert "cached = uncached" in found
 
@@ -194,12 +195,12 @@ def test_a_decoder_that_sees_what_comes_later(
 def test_padding_that_is_read(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = shaken(load_task(folders("recurrent"), PLAIN))
+    task = shaken(load_trainable(folders("recurrent"), PLAIN))
     monkeypatch.setattr(
         recurrent, "attention_weights", lambda scores, padding: scores.softmax(-1)
     )
     assert "padding and the batch change nothing" in failing(selfcheck(task))
-    classifier = shaken(load_task(folders("classifier"), PLAIN))
+    classifier = shaken(load_trainable(folders("classifier"), PLAIN))
     classifier.model.pad_id = classifier.model.encoder.pad_id = PAD_ID + 9  # type: ignore[assignment, union-attr]
     assert failing(selfcheck(classifier)) == ["padding and the batch change nothing"]
 
@@ -207,7 +208,7 @@ def test_padding_that_is_read(
 def test_a_cache_that_forgets(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task: Any = shaken(load_task(folders("transformer"), PLAIN))
+    task: Any = shaken(load_trainable(folders("transformer"), PLAIN))
     decode = type(task.model).decode
 
     def forgetful(
@@ -226,10 +227,10 @@ def test_an_engine_of_another_model(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its searches are not those of the weights that are read."""
-    task: Any = shaken(load_task(folders("transformer"), PLAIN))
-    other = shaken(shaken(load_task(folders("transformer"), PLAIN)))
+    task: Any = shaken(load_trainable(folders("transformer"), PLAIN))
+    other = shaken(shaken(load_trainable(folders("transformer"), PLAIN)))
     predictor = other.predictor()
-    monkeypatch.setattr(Translation, "predictor", lambda self: predictor)
+    monkeypatch.setattr(TrainableTranslation, "predictor", lambda self: predictor)
     found = failing(selfcheck(task))
     assert found == ["beam 1 = greedy", "probabilities of a search = the model's own"]
 
@@ -237,11 +238,11 @@ def test_an_engine_of_another_model(
 def test_a_classifier_of_other_weights(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task: Any = shaken(load_task(folders("classifier"), PLAIN))
-    other: Any = shaken(shaken(load_task(folders("classifier"), PLAIN)))
-    native, written = other.predictor(), Classification.predictor
+    task: Any = shaken(load_trainable(folders("classifier"), PLAIN))
+    other: Any = shaken(shaken(load_trainable(folders("classifier"), PLAIN)))
+    native, written = other.predictor(), TrainableClassification.predictor
     monkeypatch.setattr(
-        Classification,
+        TrainableClassification,
         "predictor",
         lambda self: written(self) if self.machine.plain else native,
     )

@@ -15,13 +15,21 @@ import weft
 from weft.__main__ import main
 from weft.config import LayerShape, Seq2SeqSection
 from weft.decoding.decoder import StepInput
+from weft.engine import plain, weights
 from weft.engine.from_model import build_engine, why_no_engine
-from weft.kernels import activations, operations
+from weft.kernels import operations
 from weft.kernels.activations import ACTIVATIONS, GATES, NORMS, Activation, Norm
-from weft.kernels.machine import choose_machine
+from weft.kernels.modules import (
+    ACTIVATION_MODULES,
+    NORM_MODULES,
+    NormModule,
+    activation_name,
+    norm_name,
+)
+from weft.kernels.torch_machine import choose_machine
 from weft.model.layers import FeedForward, GatedFeedForward
 from weft.model.transformer import Seq2SeqTransformer
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 2, "dropout": 0.0}
 SRC, TGT = [5, 7, 9, 1], [2, 4, 6, 8]
@@ -31,8 +39,8 @@ IN_RECIPES = get_args(LayerShape.model_fields["activation"].annotation)
 # A test below says so where two names have one module; the others pass over the second name.
 OWN_NAMES = [
     name
-    for name, entry in ACTIVATIONS.items()
-    if activations.activation_name(entry.module()) == name
+    for name, module in ACTIVATION_MODULES.items()
+    if activation_name(module()) == name
 ]
 
 
@@ -64,17 +72,23 @@ FORMULAS = {
 
 
 class LengthNorm(nn.RMSNorm):
-    """x divided by its length. It is an RMSNorm by type alone: it has no weights."""
-
-    def __init__(self) -> None:
-        nn.Module.__init__(self)
+    """x divided by its length, times a gain."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.normalize(x, dim=-1)
+        return nn.functional.normalize(x, dim=-1) * self.weight
 
 
 def build_length_norm(width: int, eps: float, bias: bool) -> LengthNorm:
-    return LengthNorm()
+    return LengthNorm(width)
+
+
+def length_norm(x: plain.Floats, norm: weights.Norm, eps: float) -> plain.Floats:
+    """The same in NumPy."""
+    return x / np.linalg.norm(x, axis=-1, keepdims=True) * norm.gain
+
+
+def mish(x: plain.Floats) -> plain.Floats:
+    return x * np.tanh(np.log1p(np.exp(x)))
 
 
 @pytest.fixture(autouse=True)
@@ -152,20 +166,27 @@ def test_what_a_recipe_may_name_is_the_table() -> None:
     assert set(get_args(LayerShape.model_fields["norm"].annotation)) == NORMS.keys()
 
 
+def test_every_entry_has_a_module_and_a_formula_in_numpy() -> None:
+    assert ACTIVATION_MODULES.keys() == plain.ACTIVATIONS.keys() == ACTIVATIONS.keys()
+    assert NORM_MODULES.keys() == plain.NORMS.keys() == NORMS.keys()
+
+
 def test_every_entry_has_a_formula() -> None:
     missing = (ACTIVATIONS.keys() | GATES.keys()) - FORMULAS.keys()
     assert not missing, f"FORMULAS needs what {missing} must compute, from the paper"
 
 
 def test_every_name_has_a_module_of_its_own() -> None:
-    for name, entry in {**ACTIVATIONS, **NORMS}.items():
+    norms = {name: norm.module for name, norm in NORM_MODULES.items()}
+    modules = {**ACTIVATION_MODULES, **norms}
+    for name, module in modules.items():
         others = [
             other
-            for other, known in {**ACTIVATIONS, **NORMS}.items()
-            if known.module is entry.module and other != name
+            for other, known in modules.items()
+            if known is module and other != name
         ]
         assert not others, (
-            f"{name} and {others[0]} are one module, {entry.module.__name__}; a model's name for it is found "
+            f"{name} and {others[0]} are one module, {module.__name__}; a model's name for it is found "
             "by its type: take one name, or write a class of its own"
         )
 
@@ -254,7 +275,8 @@ def test_the_engine_computes_each_far_from_zero(activation: str) -> None:
 def test_without_native_code_pytorch_computes_and_the_reason_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(ACTIVATIONS, "mish", Activation(nn.Mish))
+    monkeypatch.setitem(ACTIVATIONS, "mish", Activation())
+    monkeypatch.setitem(ACTIVATION_MODULES, "mish", nn.Mish)
     monkeypatch.setitem(GATES, "mishglu", "mish")
     for name, build in (("mish", FeedForward), ("mishglu", GatedFeedForward)):
         part = build(shape(activation=name))
@@ -274,13 +296,17 @@ def test_a_run_with_an_entry_without_native_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A new entry trains and translates with kernels "auto"; what PyTorch computes is said.
+    """A new entry trains and translates with kernels "auto"; that it is slow is said.
 
     It takes the place of one that has native code, whose name a recipe may use.
     """
 
-    monkeypatch.setitem(ACTIVATIONS, "relu2", Activation(nn.Mish))
-    monkeypatch.setitem(NORMS, "rms", Norm(LengthNorm, build_length_norm))
+    monkeypatch.setitem(ACTIVATIONS, "relu2", Activation())
+    monkeypatch.setitem(ACTIVATION_MODULES, "relu2", nn.Mish)
+    monkeypatch.setitem(NORMS, "rms", Norm())
+    monkeypatch.setitem(NORM_MODULES, "rms", NormModule(LengthNorm, build_length_norm))
+    monkeypatch.setitem(plain.ACTIVATIONS, "relu2", mish)
+    monkeypatch.setitem(plain.NORMS, "rms", length_norm)
     key = "model.activation" if name in ACTIVATIONS else "model.norm"
     out = tmp_path / "model"
     settings = (
@@ -293,12 +319,12 @@ def test_a_run_with_an_entry_without_native_code(
     assert verdict.outcome == "done"
     said = f"{name} has no native code; PyTorch computes it, which takes longer"
     assert said in verdict.notes
-    model = Translation.load(out, choose_machine("float32")).model
+    model = TrainableTranslation.load(out, choose_machine("float32")).model
     assert {nn.Mish, LengthNorm} & {type(module) for module in model.modules()}
     text = "cat sees dog."
     (translation,) = weft.load(out).translate([text])
-    (plain,) = weft.load(out, kernels="torch").translate([text])
-    assert translation.text == plain.text
+    (by_torch,) = weft.load(out, kernels="torch").translate([text])
+    assert translation.text == by_torch.text
     monkeypatch.setattr(sys, "argv", ["weft", "translate", str(out), text])
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:
@@ -312,11 +338,12 @@ def test_a_run_with_an_entry_without_native_code(
 def test_a_norm_without_native_code_is_pytorchs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entry = Norm(LengthNorm, build_length_norm)
-    monkeypatch.setitem(NORMS, "other", entry)
+    entry = NormModule(LengthNorm, build_length_norm)
+    monkeypatch.setitem(NORMS, "other", Norm())
+    monkeypatch.setitem(NORM_MODULES, "other", entry)
     x = torch.randn(5, 24, requires_grad=True)
     norm = entry.build(24, 1e-5, False)
-    assert activations.norm_name(norm) == "other"
+    assert norm_name(norm) == "other"
     assert "NormBackward" not in names_in_graph(operations.normed(x, norm))
     model = Seq2SeqTransformer(shape(norm="other"), 31, 31, joint=True)
     assert build_engine(model, "cpu", "float32") is None
@@ -330,7 +357,7 @@ def test_a_number_without_native_code_is_an_error(
     numbers = {entry.number for entry in ACTIVATIONS.values()}
     known = sorted(number for number in numbers if number is not None)
     assert known == list(range(len(known)))
-    monkeypatch.setitem(ACTIVATIONS, "silu", Activation(nn.SiLU, number=len(known)))
+    monkeypatch.setitem(ACTIVATIONS, "silu", Activation(number=len(known)))
     words = f"vectors.h has no code for activation number {len(known)}"
     part = GatedFeedForward(shape(activation="swiglu"))
     with pytest.raises(RuntimeError, match=f"native kernels failed: {words}"):

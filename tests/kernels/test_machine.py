@@ -10,16 +10,18 @@ import torch
 
 import weft
 from weft.errors import UsageError
-from weft.kernels import machine
+from weft.kernels import torch_machine
 from weft.kernels import training as kernels
 from weft.kernels.machine import (
     Machine,
-    choose_machine,
-    machine_for_command,
     machine_for_use,
-    matrix_peak,
     threads_asked,
     usable_cores,
+)
+from weft.kernels.torch_machine import (
+    choose_machine,
+    machine_for_torch,
+    matrix_peak,
 )
 
 
@@ -44,22 +46,35 @@ def test_a_model_is_used_in_float32_unless_another_precision_is_asked_for() -> N
         match="precision = int4: it must be float32, bfloat16, float16 or auto",
     ):
         machine_for_use("int4")
+    assert machine_for_use("bfloat16").precision == "bfloat16"
+    with pytest.raises(UsageError, match="precision = float16: only GPUs have it"):
+        machine_for_use("float16")
     if torch.cuda.is_available():
-        assert machine_for_use("float16").precision == "float16"
-    else:
-        assert machine_for_use("bfloat16").precision == "bfloat16"
-        with pytest.raises(UsageError, match="precision = float16: only GPUs have it"):
-            machine_for_use("float16")
+        assert machine_for_torch("float16").precision == "float16"
+
+
+@pytest.mark.parametrize(
+    ("facts", "precision"),
+    [("flags : avx512f avx512_bf16", "bfloat16"), ("flags : avx2", "float32")],
+)
+def test_the_fastest_precision_is_the_cpus(
+    facts: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(facts)
+    monkeypatch.setattr("weft.kernels.machine._CPU_FACTS", tmp_path / "cpuinfo")
+    assert machine_for_use("auto").precision == precision
+    (tmp_path / "cpuinfo").unlink()
+    assert machine_for_use("auto").precision == "float32"
 
 
 def test_the_matrix_peak_is_measured_once_and_said() -> None:
     machine = choose_machine("float32", 1)
     assert machine.peak_flops == 0
     assert "products" not in machine.describe()
-    measured = machine.measured()
+    measured = torch_machine.measured(machine)
     assert 1e8 < measured.peak_flops < 1e16
     # no other measurement would give the very same
-    assert measured.measured() == measured
+    assert torch_machine.measured(measured) == measured
     rate = f"{measured.peak_flops / 1e9:,.0f} billion operations a second in matrix products"
     assert (
         measured.describe()
@@ -85,9 +100,9 @@ def test_products_are_in_the_precision_chosen(
     precision: str, kind: torch.dtype
 ) -> None:
     layer, x = torch.nn.Linear(3, 5), torch.randn(2, 3)
-    with choose_machine(precision, 1).autocast():
+    with torch_machine.autocast(choose_machine(precision, 1)):
         assert layer(x).dtype == kind
-    with choose_machine("float32", 1).autocast():
+    with torch_machine.autocast(choose_machine("float32", 1)):
         assert layer(x).dtype == torch.float32
 
 
@@ -111,24 +126,26 @@ def test_a_type_that_is_only_imitated_is_not_measured_for_a_minute(
         sizes.append(asked[:3])
         return 0.004
 
-    monkeypatch.setattr(machine, "_gain_of", gain_of)
-    assert machine._best_precision(torch.device("cpu")) == (
+    monkeypatch.setattr(torch_machine, "_gain_of", gain_of)
+    assert torch_machine._best_precision(torch.device("cpu")) == (
         "float32",
         "bfloat16 products measured at 0.0 times float32's speed",
     )
     assert sizes == [(128, 128, 128)]
     monkeypatch.setattr(
-        machine, "_gain_of", lambda rows, *_: 0.5 if rows == 128 else 4.0
+        torch_machine, "_gain_of", lambda rows, *_: 0.5 if rows == 128 else 4.0
     )
-    assert machine._best_precision(torch.device("cpu"))[0] == "bfloat16"
+    assert torch_machine._best_precision(torch.device("cpu"))[0] == "bfloat16"
 
 
 def test_what_is_loaded_later_in_a_process_waits_for_no_measurement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    machine_for_command()
-    monkeypatch.setattr(machine, "_seconds", lambda *_: pytest.fail("measured again"))
-    machine_for_command()
+    machine_for_torch(sets_threads=True)
+    monkeypatch.setattr(
+        torch_machine, "_seconds", lambda *_: pytest.fail("measured again")
+    )
+    machine_for_torch(sets_threads=True)
 
 
 @pytest.fixture
@@ -165,7 +182,7 @@ def test_a_loaded_model_leaves_the_process_as_it_is(
 
 @pytest.mark.usefixtures("three_threads")
 def test_a_command_has_its_process_for_itself() -> None:
-    chosen = machine_for_command()
+    chosen = machine_for_torch(sets_threads=True)
     assert torch.get_num_threads() == chosen.threads <= usable_cores()
 
 
@@ -173,8 +190,8 @@ def test_threads_that_other_work_has_taken_are_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr("weft.kernels.machine.usable_cores", lambda: 4)
-    monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 1)
+    monkeypatch.setattr("weft.kernels.torch_machine.usable_cores", lambda: 4)
+    monkeypatch.setattr("weft.kernels.torch_machine._useful_threads", lambda device: 1)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     said = "4 threads were no faster than 1, as other work keeps the cores busy"
     assert said in choose_machine("float32").describe()
@@ -188,7 +205,7 @@ def test_the_environment_says_how_many_threads(
     monkeypatch: pytest.MonkeyPatch, said: str, threads: int | None
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 7)
+    monkeypatch.setattr("weft.kernels.torch_machine._useful_threads", lambda device: 7)
     assert choose_machine("float32").threads == (threads or 7)
     assert machine_for_use().threads == (threads or usable_cores())
     assert choose_machine("float32", threads=5).threads == 5

@@ -17,8 +17,16 @@ import pytest
 import torch
 
 from weft.errors import UsageError
-from weft.kernels import compiling, levels, native, operations, training
-from weft.kernels.machine import Machine, choose_machine
+from weft.kernels import (
+    compiling,
+    levels,
+    native,
+    operations,
+    torch_machine,
+    training,
+)
+from weft.kernels.machine import Machine
+from weft.kernels.torch_machine import choose_machine
 
 
 @pytest.fixture(autouse=True)
@@ -392,7 +400,7 @@ def test_a_run_begun_with_kernels_does_not_go_on_without(
         UsageError,
         match=r"native kernels were chosen when the run began.*no C\+\+ compiler; install",
     ):
-        chosen.prepare()
+        torch_machine.prepare(chosen)
 
 
 def test_no_clock_chooses_the_kernels(
@@ -403,7 +411,7 @@ def test_no_clock_chooses_the_kernels(
     def refuse(*work: object) -> float:
         raise AssertionError("the clock was asked")
 
-    monkeypatch.setattr("weft.kernels.machine._seconds", refuse)
+    monkeypatch.setattr("weft.kernels.torch_machine._seconds", refuse)
     chosen = [choose_machine("float32", 1, kernels) for kernels in ("auto", "native")]
     assert {machine.kernels for machine in chosen} == {"native"}
     assert len({machine.products for machine in chosen}) == 1
@@ -425,9 +433,9 @@ def test_the_kernels_chosen_are_taken_while_computing(kept: Path) -> None:
     assert machine.kernels == "native"
     assert not operations.is_native(torch.ones(1))
     assert "native kernels, 1 thread" in machine.describe()
-    with machine.computing():
+    with torch_machine.computing(machine):
         assert operations.is_native(torch.ones(1))
-        with replace(machine, kernels="torch").computing():
+        with torch_machine.computing(replace(machine, kernels="torch")):
             assert not operations.is_native(torch.ones(1))
         assert operations.is_native(torch.ones(1))
     assert not operations.is_native(torch.ones(1))
@@ -441,7 +449,7 @@ def test_the_kernels_of_one_thread_are_not_those_of_another(kept: Path) -> None:
     def name_of_backward() -> str:
         return type(operations.normed(x, layer).grad_fn).__name__
 
-    with choose_machine("float32", 1, "native").computing():
+    with torch_machine.computing(choose_machine("float32", 1, "native")):
         with ThreadPoolExecutor(1) as other:
             assert other.submit(name_of_backward).result() == "NativeLayerNormBackward0"
         assert name_of_backward() == "NormBackward"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from weft.config import CausalSection, ClassifierSection, Seq2SeqSection
 from weft.kernels import native, operations, training
-from weft.kernels.activations import SquaredReLU
+from weft.kernels.modules import SquaredReLU
 from weft.model import attention as plain_attention
 from weft.model.attention import attention_mask
 from weft.model.causal import CausalTransformer

@@ -24,7 +24,7 @@ from weft.errors import DivergedError
 from weft.inspection.diagnosis import diagnose
 from weft.kernels.machine import Machine
 from weft.predict.translator import Translator
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 Row = tuple[str, str]
 Pair = tuple[str, str]
@@ -315,7 +315,7 @@ def causes(folder: Path, *data: str) -> dict[str, str]:
 
 
 def translator(folder: Path) -> Translator:
-    return Translation.load(folder, PLAIN).predictor()
+    return TrainableTranslation.load(folder, PLAIN).predictor()
 
 
 def test_more_steps_help_where_they_were_too_few(tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_the_text_the_right_way_round_helps_where_its_sides_were_exchanged(
         "give the text in that order"
         in causes(tmp_path / "model", pair_file(tmp_path, turned))["wrong-direction"]
     )
-    task = Translation.load(tmp_path / "model", PLAIN)
+    task = TrainableTranslation.load(tmp_path / "model", PLAIN)
     before, after = (
         task.evaluate(from_pairs(pairs, "given", "en", "de")).to_json()["bleu"]
         for pairs in (turned, TEST)
@@ -492,7 +492,7 @@ def test_longer_text_is_read_by_a_larger_limit_or_in_sentences(tmp_path: Path) -
         ]
 
     def score(folder: Path, pairs: Sequence[Pair]) -> float:
-        task = Translation.load(folder / "model", PLAIN)
+        task = TrainableTranslation.load(folder / "model", PLAIN)
         return float(
             task.evaluate(from_pairs(pairs, "given", "en", "de")).to_json()["bleu"]
         )

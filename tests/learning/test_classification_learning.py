@@ -12,7 +12,7 @@ import torch
 
 import weft
 from weft.kernels.machine import Machine
-from weft.tasks.classification import Classification
+from weft.tasks.trainable_classification import TrainableClassification
 
 PLAIN = Machine("cpu", "float32", 1, "")
 FILLERS = [
@@ -157,7 +157,7 @@ def test_the_built_in_languages_are_told_apart(tmp_path: Path) -> None:
         f"languages: {verdict.test_summary}, {time.process_time() - started:.1f} seconds"
     )
     assert verdict.test["accuracy"] > 0.95
-    model = Classification.load(tmp_path / "model", PLAIN).predictor()
+    model = TrainableClassification.load(tmp_path / "model", PLAIN).predictor()
     found = model.classify(
         ["Where is the station?", "Wo ist der Bahnhof?", "车站在哪里?"]
     )

@@ -17,7 +17,7 @@ from weft.data import builtin
 from weft.folder import durable
 from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine
-from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
 
 RULER = (
     # what comes next is told by all that stands before, not by a few characters
@@ -49,7 +49,9 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def learn(out: Path, *settings: str, text: str | None = None) -> LanguageModelling:
+def learn(
+    out: Path, *settings: str, text: str | None = None
+) -> TrainableLanguageModelling:
     started = time.process_time()
     request = {}
     if text is not None:
@@ -57,7 +59,7 @@ def learn(out: Path, *settings: str, text: str | None = None) -> LanguageModelli
         request = {"train": str(out.parent / "train.txt")}
     weft.train(out=out, settings=(*SETTINGS, *settings), quiet=True, **request)
     print(f"{time.process_time() - started:.1f} seconds of computing")
-    return LanguageModelling.load(out, Machine("cpu", "float32", 1, ""))
+    return TrainableLanguageModelling.load(out, Machine("cpu", "float32", 1, ""))
 
 
 def test_documents_that_are_all_alike_are_learned_by_heart_from_begin_to_end(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from weft.config import Seq2SeqSection, TrainingSection
 from weft.decoding.reference import greedy_search
+from weft.engine.torch_steps import TorchCache, numpy_step
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training.loss import CrossEntropy
 from weft.training.optimizer import build_optimizer, set_learning_rate
@@ -112,11 +113,11 @@ def share_right(model: Seq2SeqTransformer, task: Task, rows: list[Tensor]) -> fl
         return model.output(states[:, -1]), cache
 
     found = greedy_search(
-        step,
-        model.prefill(padded(rows, [], [EOS])),
+        numpy_step(step),
+        TorchCache(model.prefill(padded(rows, [], [EOS])), "cpu"),
         bos_id=BOS,
         eos_id=EOS,
-        max_lens=torch.full((len(rows),), LONGEST + 1),
+        max_lens=[LONGEST + 1] * len(rows),
         banned_ids=(PAD, BOS),
     )
     right = sum(

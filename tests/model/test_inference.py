@@ -28,7 +28,7 @@ from weft.decoding.search import (
 from weft.engine import bindings
 from weft.engine.bindings import Engine, Heads, quantized, to_bfloat16
 from weft.engine.from_model import build_engine, weights_of
-from weft.engine.torch_steps import engine_of_steps
+from weft.engine.torch_steps import TorchCache, numpy_step, steps_of
 from weft.engine.weights import Linear
 from weft.kernels import levels, native
 from weft.model.attention import MultiHeadAttention
@@ -336,7 +336,7 @@ def test_both_searches_find_the_same(
 
     with torch.inference_mode():
         expected = beam_search(
-            step, model.prefill(src), bos_id=BOS, eos_id=EOS, max_lens=torch.tensor(limits),
+            numpy_step(step), TorchCache(model.prefill(src), "cpu"), bos_id=BOS, eos_id=EOS, max_lens=limits,
             beam_size=beam_size, length_penalty=alpha, n_best=n_best, banned_ids=banned,
         )  # fmt: skip
     for i, hypotheses in enumerate(expected):
@@ -422,21 +422,11 @@ def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> Non
         for i, (row, allowed) in enumerate(zip(SOURCES, ALLOWED, strict=True))
     ]
 
-    def prefill(rows: Any) -> Any:
-        width = max(map(len, rows))
-        return model.prefill(
-            torch.tensor([list(row) + [0] * (width - len(row)) for row in rows])
-        )
-
-    def step(newest: Tensor, cache: Any) -> tuple[Tensor, Any]:
-        states, cache = model.decode(newest[:, None], cache)
-        return model.output(states[:, -1]), cache
-
     beams = BeamSettings(BOS, EOS, 3, 1.0, 2)
     with torch.inference_mode():
         found = dict(
             continuous_search(
-                engine_of_steps(prefill, step).session(4, 3),
+                steps_of(model).session(4, 3),
                 Waiting(sentences),
                 beams,
                 1000,

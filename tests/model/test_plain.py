@@ -20,12 +20,14 @@ from weft.engine import plain
 from weft.engine.bindings import Engine
 from weft.engine.from_model import build_engine, causal_weights_of, weights_of
 from weft.engine.plain import Cache, PlainTransformer, Record
+from weft.folder.arrays import read_arrays
 from weft.folder.layout import SCALES
 from weft.kernels.activations import ACTIVATIONS, NORMS
+from weft.kernels.modules import ACTIVATION_MODULES
 from weft.model.attention import AttentionRecord
 from weft.model.causal import CausalTransformer
 from weft.model.transformer import Seq2SeqTransformer
-from weft.predict.weights import causal_weights, read_arrays, seq2seq_weights
+from weft.predict.weights import causal_weights, seq2seq_weights
 
 V_SRC, V_TGT, PAD = 23, 19, 0
 SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}
@@ -188,7 +190,7 @@ def test_it_knows_every_activation_and_norm_of_the_table() -> None:
     numbers = np.concatenate([np.linspace(-9, 9, 4001), [-100.0, 0.0, 100.0]])
     x = numbers.astype(np.float32)
     for name, formula in plain.ACTIVATIONS.items():
-        expected = ACTIVATIONS[name].module()(torch.from_numpy(x))
+        expected = ACTIVATION_MODULES[name]()(torch.from_numpy(x))
         np.testing.assert_allclose(
             formula(x), expected.numpy(), atol=2e-6, err_msg=name
         )

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from weft.config import RecurrentSection
 from weft.decoding.decoder import Hypothesis
 from weft.decoding.reference import beam_search, greedy_search
+from weft.engine.torch_steps import TorchCache, numpy_step
 from weft.model.attention import AttentionRecord
 from weft.model.recurrent import (
     AdditiveAttention,
@@ -401,20 +402,21 @@ def search(
     rules = {
         "bos_id": BOS,
         "eos_id": EOS,
-        "max_lens": torch.tensor([9, 2, 6]),
+        "max_lens": [9, 2, 6],
         "banned_ids": (0, BOS),
     }
     with torch.inference_mode():
+        start = TorchCache(model.prefill(SRC), "cpu")
         if not beam_size:
             return [
                 [one]
                 for one in greedy_search(
-                    step, model.prefill(SRC), **rules, length_penalty=1.0
+                    numpy_step(step), start, **rules, length_penalty=1.0
                 )
             ]
         return beam_search(
-            step,
-            model.prefill(SRC),
+            numpy_step(step),
+            start,
             **rules,
             beam_size=beam_size,
             length_penalty=1.0,

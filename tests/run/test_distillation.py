@@ -19,8 +19,7 @@ from weft.engine import bindings
 from weft.errors import DataError, FolderError, UsageError, WeftError
 from weft.folder import durable
 from weft.folder.model_folder import CARD, WEIGHTS, RunFolder
-from weft.kernels import machine, native
-from weft.kernels.machine import Machine
+from weft.kernels import native, torch_machine
 from weft.predict.prediction import Prediction
 from weft.predict.translator import Translator
 from weft.recipes.file import load_recipe
@@ -48,7 +47,7 @@ class KilledError(BaseException):
 def _one_thread() -> Iterator[None]:
     """Else each start measures anew how many threads are worth while."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(machine, "_useful_threads", lambda device: 1)
+        patched.setattr(torch_machine, "_useful_threads", lambda device: 1)
         yield
 
 
@@ -200,7 +199,6 @@ def test_a_teacher_in_int8(
         tiny_folder,
         [pairs],
         teacher,
-        Machine("cpu", "float32", 1, ""),
         max_bleu_loss=100,
     )
     call(tmp_path / "out", teacher=teacher, data=[pairs])

@@ -16,7 +16,7 @@ from weft.data.known import KnownWords
 from weft.errors import FolderError
 from weft.folder.durable import sha256_of
 from weft.folder.model_folder import WORDS, RunFolder
-from weft.kernels.machine import machine_for_use
+from weft.kernels.torch_machine import machine_for_torch
 from weft.recipes.file import build_recipe, load_recipe
 from weft.recipes.written import as_toml
 from weft.run.card import without_folders
@@ -26,7 +26,7 @@ from weft.run.repetition import repetition_of
 from weft.run.request import Request
 from weft.run.train import train
 from weft.ship.averaging import average
-from weft.tasks.choice import load_task
+from weft.tasks.choice import load_trainable
 from weft.tasks.task import training_hashes
 from weft.training.budget import TimePlan
 from weft.training.log import Log
@@ -469,7 +469,7 @@ def test_a_run_in_bfloat16_is_scored_as_its_model_is_used(
         "beam_size": 5,
         "length_penalty": 1.0,
     }
-    task = load_task(tmp_path / "m", machine_for_use())
+    task = load_trainable(tmp_path / "m", machine_for_torch())
     text = task.read([pairs])
     again = task.scored(text, task.evaluate(text), training_hashes(tmp_path / "m"))
     assert again.to_json() == verdict.test

@@ -33,14 +33,15 @@ from weft.errors import (
 from weft.folder import durable
 from weft.folder.model_folder import RunFolder
 from weft.kernels import native
-from weft.kernels.machine import Machine, choose_machine
+from weft.kernels.machine import Machine
+from weft.kernels.torch_machine import choose_machine
 from weft.recipes.file import with_values
 from weft.run import preparing
 from weft.run import train as run_train
 from weft.run.planning import Planned, make_plan
 from weft.run.record import RunRecord, Verdict
-from weft.tasks import translation
-from weft.tasks.translation import Translation
+from weft.tasks import trainable_translation
+from weft.tasks.trainable_translation import TrainableTranslation
 from weft.training import trainer
 from weft.training.budget import Costs, usual_save_every
 from weft.training.log import Log
@@ -312,7 +313,9 @@ def test_the_key_that_allows_no_longer_pairs_is_named(
     verdict = train(*limits, text=str(text))
     (note,) = (note for note in verdict.notes if "longer than" in note)
     assert f"4 pairs (longer than {key})" in note
-    config = Translation.load(tmp_path / "out", choose_machine("float32")).config
+    config = TrainableTranslation.load(
+        tmp_path / "out", choose_machine("float32")
+    ).config
     assert (config.max_src_len, config.limiting_key) == (6, key)
 
 
@@ -337,7 +340,7 @@ def test_the_published_weights_are_the_best_ones(
 ) -> None:
     scores = {4: 1.0, 8: 7.0, 12: 3.0}
     monkeypatch.setattr(
-        translation.DevEvaluation,
+        trainable_translation.DevEvaluation,
         "__call__",
         lambda self, step: {"dev_bleu": scores[step]},
     )
@@ -601,7 +604,7 @@ def test_patience_may_grow(
     train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        translation.DevEvaluation,
+        trainable_translation.DevEvaluation,
         "__call__",
         lambda self, step: {"dev_bleu": -float(step)},
     )
@@ -922,7 +925,7 @@ def test_from_refuses_another_shape(
 def test_from_another_model_is_another_run(
     tmp_path: Path, write_pairs: Write, tiny_folder: Path
 ) -> None:
-    task = Translation.load(tiny_folder, Machine("cpu", "float32", 1, ""))
+    task = TrainableTranslation.load(tiny_folder, Machine("cpu", "float32", 1, ""))
     with torch.no_grad():
         next(task.model.parameters()).add_(0.5)
     task.save(tmp_path / "other", {}, "")

@@ -33,8 +33,8 @@ from weft.kernels.machine import Machine
 from weft.predict.classifier import Classifier
 from weft.recipes.file import build_recipe
 from weft.run.record import Verdict
-from weft.tasks import classification
-from weft.tasks.classification import Classification, class_weights
+from weft.tasks import trainable_classification
+from weft.tasks.trainable_classification import TrainableClassification, class_weights
 from weft.training.trainer import Trainer
 
 Row = tuple[str, str]
@@ -86,7 +86,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes longer than the tests: times of products to choose the threads by, and a disk made
     to write.
     """
-    monkeypatch.setattr("weft.kernels.machine._useful_threads", lambda device: 1)
+    monkeypatch.setattr("weft.kernels.torch_machine._useful_threads", lambda device: 1)
     monkeypatch.setattr("os.fsync", lambda file: None)
 
 
@@ -189,8 +189,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "model"
 
 
-def load(folder: Path) -> Classification:
-    return Classification.load(folder, PLAIN)
+def load(folder: Path) -> TrainableClassification:
+    return TrainableClassification.load(folder, PLAIN)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -408,15 +408,15 @@ def test_the_first_state_is_that_of_a_token_before_the_text(
     """In training, in the loss on dev, and in use; where the mean is taken, there is no such
     token.
     """
-    compute_loss, first_ids = Classification.compute_loss, set()
+    compute_loss, first_ids = TrainableClassification.compute_loss, set()
 
-    def watched(self: Classification, batch: Any) -> Any:
+    def watched(self: TrainableClassification, batch: Any) -> Any:
         first_ids.update(
             (id == BOS_ID, self.model.training) for id in batch.ids[:, 0].tolist()
         )
         return compute_loss(self, batch)
 
-    monkeypatch.setattr(Classification, "compute_loss", watched)
+    monkeypatch.setattr(TrainableClassification, "compute_loss", watched)
     dev = write(made_rows()[100:130], "dev.csv")
     verdict = train(*SHAPES[shape], dev=dev)
     assert first_ids == {(shape == "first", True), (shape == "first", False)}
@@ -471,13 +471,13 @@ def test_dev_accuracy_chooses_the_step(
     scores: dict[int, tuple[float, float]],
     best: int,
 ) -> None:
-    call = classification.DevEvaluation.__call__
+    call = trainable_classification.DevEvaluation.__call__
 
     def scripted(self: Any, step: int) -> dict[str, float]:
         real = dict(call(self, step))
         return {**real, "dev_accuracy": scores[step][0], "dev_loss": scores[step][1]}
 
-    monkeypatch.setattr(classification.DevEvaluation, "__call__", scripted)
+    monkeypatch.setattr(trainable_classification.DevEvaluation, "__call__", scripted)
     every = (
         "training.eval_every=4",
         "training.save_every=4",
@@ -923,14 +923,14 @@ def test_dev_micro_f1_chooses_the_step_of_several_labels(
     scores: dict[int, tuple[float, float, float]],
     best: int,
 ) -> None:
-    call = classification.DevEvaluation.__call__
+    call = trainable_classification.DevEvaluation.__call__
     names = ("dev_micro_f1", "dev_loss", "dev_accuracy")
 
     def scripted(self: Any, step: int) -> dict[str, float]:
         real = dict(call(self, step))
         return {**real, **dict(zip(names, scores[step], strict=True))}
 
-    monkeypatch.setattr(classification.DevEvaluation, "__call__", scripted)
+    monkeypatch.setattr(trainable_classification.DevEvaluation, "__call__", scripted)
     rows = [(text, ";".join(labels)) for text, labels in several_rows(260)]
     settings = ("data.label_separator=;", "training.eval_every=4")
     verdict = train(*settings, text=write(rows))
@@ -960,7 +960,7 @@ def test_built_in_rows_are_the_sentences_of_three_languages() -> None:
         }
     )
     assert isinstance(recipe, ClassificationRecipe)
-    texts = Classification.gather(recipe, Sources())
+    texts = TrainableClassification.gather(recipe, Sources())
     assert texts.dev is not None
     assert label_counts(texts.dev) == {"de": 500, "en": 500, "zh": 500}
     assert texts.train.multi_label

@@ -27,9 +27,9 @@ from weft.folder.model_folder import RunFolder
 from weft.kernels.machine import Machine
 from weft.recipes.file import load_recipe
 from weft.run.record import Verdict
-from weft.tasks import language_modelling
-from weft.tasks.language_modelling import LanguageModelling
-from weft.tasks.translation import Translation
+from weft.tasks import trainable_language_modelling
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
+from weft.tasks.trainable_translation import TrainableTranslation
 from weft.training.trainer import Trainer
 
 Train = Callable[..., Verdict]
@@ -107,7 +107,7 @@ def logged(out: Path, key: str) -> dict[int, float]:
 
 
 def evaluate(folder: Path, *data: str) -> Any:
-    task = LanguageModelling.load(folder, PLAIN)
+    task = TrainableLanguageModelling.load(folder, PLAIN)
     return task.evaluate(task.read(data))
 
 
@@ -252,7 +252,7 @@ def test_the_weights_are_those_of_the_lowest_loss_on_dev(
 ) -> None:
     scores = {4: 3.0, 8: 1.0, 12: 2.0}
     monkeypatch.setattr(
-        language_modelling.DevEvaluation,
+        trainable_language_modelling.DevEvaluation,
         "__call__",
         lambda self, step: {
             "dev_loss": scores[step],
@@ -442,7 +442,7 @@ def test_evaluate_gives_the_mean_of_the_scores_of_all_tokens(
     assert len(text) == size
     path = tmp_path / "one.txt"
     path.write_bytes(text.encode())
-    task = LanguageModelling.load(barely_trained(packing, kind), PLAIN)
+    task = TrainableLanguageModelling.load(barely_trained(packing, kind), PLAIN)
     scores = task.evaluate(read_documents(path, "file"))
     (score,) = task.predictor().score(text)
     assert scores.num_tokens == score.num_tokens == len(score.token_log_probs)
@@ -468,7 +468,7 @@ def test_a_text_of_many_parts_is_encoded_the_same_to_train_to_evaluate_and_to_sc
         "batches.window_len=500",
     )
     train(*settings, documents="file", text=str(tmp_path / "book.txt"))
-    task = LanguageModelling.load(tmp_path / "out", PLAIN)
+    task = TrainableLanguageModelling.load(tmp_path / "out", PLAIN)
     trained_on = np.load(
         RunFolder(tmp_path / "out").stores / "train" / "ids.npy", allow_pickle=False
     ).tolist()
@@ -769,12 +769,12 @@ def test_a_model_of_one_task_is_refused_by_another(
     with pytest.raises(
         UsageError, match="holds a model for language-modelling, which cannot translate"
     ):
-        Translation.load(trained, PLAIN)
+        TrainableTranslation.load(trained, PLAIN)
     with pytest.raises(
         UsageError,
         match="holds a model for translation, which cannot generate or score text",
     ):
-        LanguageModelling.load(tiny_folder, PLAIN)
+        TrainableLanguageModelling.load(tiny_folder, PLAIN)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from weft.folder import durable
 from weft.folder.model_folder import CARD, CONFIG, WEIGHTS, RunFolder
 from weft.kernels.machine import Machine
 from weft.ship.averaging import about_starts, average
-from weft.tasks.choice import load_task
-from weft.tasks.translation import Translation
+from weft.tasks.choice import load_trainable
+from weft.tasks.trainable_translation import TrainableTranslation
 
 PLAIN = Machine("cpu", "float32", 1, "tests are small")
 
@@ -83,7 +83,7 @@ def test_the_mean_of_the_newest_checkpoints(
 def test_the_mean_is_a_model_that_says_what_it_is(run: Path, tmp_path: Path) -> None:
     average([run], tmp_path / "out")
     assert (
-        Translation.load(tmp_path / "out", PLAIN)
+        TrainableTranslation.load(tmp_path / "out", PLAIN)
         .predictor()
         .translate("the cat sees the dog.")
     )
@@ -134,7 +134,7 @@ def test_a_language_model_too(tmp_path: Path) -> None:
         quiet=True,
     )
     assert len(average([tmp_path / "run"], tmp_path / "out")) == 2
-    assert load_task(tmp_path / "out", PLAIN).predictor().score(["a is a"])
+    assert load_trainable(tmp_path / "out", PLAIN).predictor().score(["a is a"])
 
 
 def test_what_cannot_be_averaged_is_refused(

@@ -21,12 +21,12 @@ from weft.engine import bindings
 from weft.engine.bindings import quantized
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
-from weft.folder.model_folder import SCALES, SHORTLIST, WEIGHTS
+from weft.folder.layout import SCALES, SHORTLIST, WEIGHTS
 from weft.kernels import native
 from weft.kernels.machine import Machine
 from weft.ship import quantization
 from weft.ship.quantization import quantize
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 PLAIN = Machine("cpu", "float32", 1, "")
 
@@ -51,7 +51,7 @@ def small(
     """The tiny model in int8."""
     out = tmp_path_factory.mktemp("int8") / "model"
     # so small a model is easily disturbed
-    quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=10)
+    quantize(tiny_folder, [pairs], out, max_bleu_loss=10)
     return out
 
 
@@ -80,7 +80,7 @@ def test_matrices_of_products_are_int8_and_the_rest_is_as_it_was(
 
 
 def test_loaded_it_has_the_very_integers_of_the_file(small: Path) -> None:
-    task, stored = Translation.load(small, PLAIN), load_file(small / WEIGHTS)
+    task, stored = TrainableTranslation.load(small, PLAIN), load_file(small / WEIGHTS)
     parameters = dict(task.model.named_parameters())
     for name in (name for name, tensor in stored.items() if tensor.dtype == torch.int8):
         parts = quantized(parameters[name].detach().numpy())
@@ -100,10 +100,10 @@ def test_the_report_is_what_was_measured(
 ) -> None:
     report = json.loads((small / "parity.json").read_text())
     folders = {"": tiny_folder, "_int8": small}
-    text = Translation.load(small, PLAIN).read([pairs])
+    text = TrainableTranslation.load(small, PLAIN).read([pairs])
     texts = {}
     for suffix, folder in folders.items():
-        task = Translation.load(folder, PLAIN)
+        task = TrainableTranslation.load(folder, PLAIN)
         assert report[f"bleu{suffix}"] == task.evaluate(text).bleu
         texts[suffix] = [p.text for p in task.predictor().translate(text.src)]
     assert report["same_translations"] == np.mean(
@@ -135,7 +135,7 @@ def test_the_report_says_what_was_trained_on_and_what_was_left_out(
         )
     pairs = f"{train}.en,{train}.de"
     (folder / "run" / "train-hashes.npy").unlink(missing_ok=True)
-    found = quantize(folder, [pairs], tmp_path / "unknown", PLAIN, max_bleu_loss=100)
+    found = quantize(folder, [pairs], tmp_path / "unknown", max_bleu_loss=100)
     assert (
         found.notes[-1]
         == "not checked for overlap with training: the folder has no run/train-hashes.npy"
@@ -147,7 +147,7 @@ def test_the_report_says_what_was_trained_on_and_what_was_left_out(
     )
     (folder / "run").mkdir(exist_ok=True)
     TextHashes.of([("cat.", "katze.")]).save(folder / "run" / "train-hashes.npy")
-    found = quantize(folder, [pairs], tmp_path / "known", PLAIN, max_bleu_loss=100)
+    found = quantize(folder, [pairs], tmp_path / "known", max_bleu_loss=100)
     assert found.notes[0].startswith(
         "contaminated: 1 of 2 pairs (50.0 %) are in the training text as well (first: "
     )
@@ -162,7 +162,7 @@ def test_the_card_has_no_score_of_few_pairs_and_nothing_of_what_is_not_there(
     tiny_folder: Path, small: Path, write_pairs: Callable[[int], str], tmp_path: Path
 ) -> None:
     out = tmp_path / "few"
-    found = quantize(tiny_folder, [write_pairs(3)], out, PLAIN, max_bleu_loss=100)
+    found = quantize(tiny_folder, [write_pairs(3)], out, max_bleu_loss=100)
     cards = [
         (folder / "README.md").read_text("utf-8").split("## int8")
         for folder in (out, small)
@@ -187,7 +187,9 @@ def test_the_reports_tokens_are_those_of_pytorchs_model(
     float32.
     """
     report = json.loads((small / "parity.json").read_text())
-    exact, int8 = (Translation.load(folder, PLAIN) for folder in (tiny_folder, small))
+    exact, int8 = (
+        TrainableTranslation.load(folder, PLAIN) for folder in (tiny_folder, small)
+    )
     engine = int8.predictor().engine
     assert isinstance(engine, bindings.Engine)
     same, errors, largest = [], [], 0.0
@@ -225,7 +227,7 @@ def listed(
 ) -> Path:
     """The tiny model in int8, with a shortlist learned from the very pairs that it is tried on."""
     out = tmp_path_factory.mktemp("listed") / "model"
-    quantize(tiny_folder, [pairs], out, PLAIN, max_bleu_loss=10, shortlist=[pairs])
+    quantize(tiny_folder, [pairs], out, max_bleu_loss=10, shortlist=[pairs])
     return out
 
 
@@ -233,7 +235,10 @@ def test_a_shortlist_is_on_where_it_pays_and_the_report_says_so(
     small: Path, listed: Path, pairs: str
 ) -> None:
     report = json.loads((listed / "parity.json").read_text())["shortlist"]
-    task, plain = Translation.load(listed, PLAIN), Translation.load(small, PLAIN)
+    task, plain = (
+        TrainableTranslation.load(listed, PLAIN),
+        TrainableTranslation.load(small, PLAIN),
+    )
     text = task.read([pairs])
     assert report["bleu"] == task.evaluate(text, shortlist=True).bleu
     assert plain.evaluate(text) == task.evaluate(text, shortlist=False)
@@ -263,7 +268,7 @@ def test_few_pairs_switch_no_shortlist_on(
     for count in (199, 200):
         out, pairs = tmp_path / str(count), write_pairs(count)
         found = quantize(
-            tiny_folder, [pairs], out, PLAIN, max_bleu_loss=100, shortlist=[pairs]
+            tiny_folder, [pairs], out, max_bleu_loss=100, shortlist=[pairs]
         )
         assert found.shortlist is not None
         is_worse = found.shortlist.bleu < found.bleu_int8
@@ -274,7 +279,7 @@ def test_few_pairs_switch_no_shortlist_on(
 def test_nothing_but_what_the_shortlist_has_is_written(
     listed: Path, pairs: str
 ) -> None:
-    task = Translation.load(listed, PLAIN)
+    task = TrainableTranslation.load(listed, PLAIN)
     assert task.shortlist is not None
     few = replace(
         task.shortlist, always=np.array([3], np.int32), ends=0 * task.shortlist.ends
@@ -287,9 +292,11 @@ def test_nothing_but_what_the_shortlist_has_is_written(
 
 
 def test_a_shortlist_holds_in_an_ensemble_as_well(listed: Path, pairs: str) -> None:
-    model, again = (Translation.load(listed, PLAIN).predictor() for _ in range(2))
+    model, again = (
+        TrainableTranslation.load(listed, PLAIN).predictor() for _ in range(2)
+    )
     texts, together = (
-        Translation.load(listed, PLAIN).read([pairs]).src,
+        TrainableTranslation.load(listed, PLAIN).read([pairs]).src,
         model.ensemble(again),
     )
     for uses_shortlist in (True, False):
@@ -336,7 +343,7 @@ def test_a_shortlist_of_another_model_is_refused(
     with pytest.raises(
         FolderError, match=r"shortlist\.safetensors: not (a sound|the) shortlist"
     ):
-        Translation.load(folder, PLAIN)
+        TrainableTranslation.load(folder, PLAIN)
 
 
 def test_where_too_much_is_lost_nothing_is_written(
@@ -345,7 +352,7 @@ def test_where_too_much_is_lost_nothing_is_written(
     with pytest.raises(
         FolderError, match=r"int8 loses -?\d+\.\d\d BLEU here .*; nothing was written"
     ):
-        quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN, max_bleu_loss=-100)
+        quantize(tiny_folder, [pairs], tmp_path / "out", max_bleu_loss=-100)
     assert not (tmp_path / "out").exists()
 
 
@@ -357,15 +364,13 @@ def test_what_cannot_be_quantized_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(UsageError, match="is in int8 already"):
-        quantize(small, [pairs], tmp_path / "out", PLAIN)
+        quantize(small, [pairs], tmp_path / "out")
     with pytest.raises(
         UsageError, match="--max-bleu-loss nan: it must be a finite number"
     ):
-        quantize(
-            tiny_folder, [pairs], tmp_path / "out", PLAIN, max_bleu_loss=float("nan")
-        )
+        quantize(tiny_folder, [pairs], tmp_path / "out", max_bleu_loss=float("nan"))
     with pytest.raises(UsageError, match="holds something already; give a new folder"):
-        quantize(tiny_folder, [pairs], small, PLAIN)
+        quantize(tiny_folder, [pairs], small)
 
     def refuse(name: str) -> None:
         raise native.UnavailableError("there is no C++ compiler; install one")
@@ -377,7 +382,7 @@ def test_what_cannot_be_quantized_is_refused(
             UsageError,
             match=r"int8 needs the native engine: there is no C\+\+ compiler; install",
         ):
-            quantize(tiny_folder, [pairs], tmp_path / "out", PLAIN)
+            quantize(tiny_folder, [pairs], tmp_path / "out")
         # An int8 folder is still of use: its weights, in float32 products.
         assert weft.load(small).engine is None
         assert weft.load(small).translate("cat sees dog.")[0].text

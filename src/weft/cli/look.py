@@ -67,10 +67,11 @@ def inspect(
 
     from weft.inspection.look import inspect_text
     from weft.inspection.report import write_report
-    from weft.kernels.machine import machine_for_command
-    from weft.tasks.choice import load_task
+    from weft.kernels.torch_machine import machine_for_torch
+    from weft.tasks.choice import load_trainable
 
-    inspection = inspect_text(load_task(folder, machine_for_command()), text)
+    task = load_trainable(folder, machine_for_torch(sets_threads=True))
+    inspection = inspect_text(task, text)
     if is_picture:
         from weft.inspection.pictures import draw_inspection
 
@@ -95,9 +96,9 @@ def diagnose(
     refuse_missing_text(data or ())
     with stages.showing("loading PyTorch"):
         from weft.inspection.diagnosis import diagnose as run
-        from weft.kernels.machine import machine_for_command
+        from weft.kernels.torch_machine import machine_for_torch
 
-        causes = run(folder, data or [], machine_for_command())
+        causes = run(folder, data or [], machine_for_torch(sets_threads=True))
     if as_json:
         print_json([cause.to_json() for cause in causes])
         return
@@ -125,10 +126,10 @@ def selfcheck(folder: Folder) -> None:
     """Check that a model computes what it should: cached = uncached, beam 1 = greedy, and more."""
     refuse_no_model(folder)
     from weft.inspection.selfcheck import selfcheck as run
-    from weft.kernels.machine import machine_for_command
-    from weft.tasks.choice import load_task
+    from weft.kernels.torch_machine import machine_for_torch
+    from weft.tasks.choice import load_trainable
 
-    proofs = run(load_task(folder, machine_for_command()))
+    proofs = run(load_trainable(folder, machine_for_torch(sets_threads=True)))
     for proof in proofs:
         say_lines(proof.lines(), sys.stdout, 7)
     failed = sum(not proof.holds for proof in proofs)

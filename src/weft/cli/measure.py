@@ -101,15 +101,14 @@ def _scored(
     `others` are the models of an ensemble; `computing` is the precision and the kernels.
     """
     from weft.data.check.finding import counted
-    from weft.kernels.machine import machine_for_command
-    from weft.run.finishing import held_out
-    from weft.tasks.choice import load_task
+    from weft.run.begun import held_out
+    from weft.tasks.opening import load_task
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
     stages.enter("loading the model")
     with naming_options(["precision", "kernels"]):
-        task = load_task(folder, machine_for_command(*computing))
+        task = load_task(folder, *computing, is_command=True)
     precision, _ = computing
     if not isinstance(task, Translation):
         _refuse_decoding(folder, task.name, decoding, others, precision)
@@ -127,7 +126,7 @@ def _scored(
     settings: dict[str, Any] = {}
     if isinstance(task, Translation):
         settings |= decoding
-        model = together(task, others)
+        model = together(task, others, *computing)
         refuse_idle(precision, model.engine)
         with naming_options(decoding):
             stream = model.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
@@ -201,8 +200,8 @@ def compare(
     refuse_missing_text([*(data or ()), *(train or ())])
     with stages.showing("loading PyTorch"):
         from weft.inspection.comparison import compare as run
-        from weft.kernels.machine import machine_for_command
-        from weft.run.finishing import held_out
+        from weft.kernels.torch_machine import machine_for_torch
+        from weft.run.begun import held_out
 
         text: Any = data
         own = []
@@ -213,7 +212,7 @@ def compare(
             first,
             second,
             text,
-            machine_for_command(),
+            machine_for_torch(sets_threads=True),
             train=train or (),
             samples=samples,
             show=show,
@@ -242,14 +241,12 @@ def score(
             why = "is a folder; name a file in it"
         raise UsageError(f"{data}: {why}")
     with stages.showing("loading PyTorch"):
-        from weft.kernels.machine import machine_for_command
-        from weft.tasks.language_modelling import LanguageModelling
+        from weft.tasks.opening import load_task
 
         stages.enter("loading the model")
         with naming_options(["kernels"]):
-            model = LanguageModelling.load(
-                folder, machine_for_command(kernels=kernels)
-            ).predictor()
+            task = load_task(folder, kernels=kernels, is_command=True)
+        model = task.predictor()
         stages.enter("")  # the user may be asked to type lines
         total, num_tokens = _score_lines(model, data, as_json)
     if num_tokens:

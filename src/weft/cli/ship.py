@@ -52,7 +52,6 @@ def quantize(
     from dataclasses import asdict
 
     with stages.showing("loading PyTorch"):
-        from weft.kernels.machine import machine_for_command
         from weft.ship.quantization import contents
         from weft.ship.quantization import quantize as make
 
@@ -60,7 +59,6 @@ def quantize(
             folder,
             data or (),
             output,
-            machine_for_command(),
             max_bleu_loss,
             shortlist or (),
         )

@@ -110,8 +110,8 @@ def translate(
         raise UsageError("--alignments are written with --json alone; give that too")
     if column is not None and (text or input_file is None):
         raise UsageError("--column is one of a table's; give the table by --input FILE")
-    from weft.kernels.machine import machine_for_command
     from weft.predict.settings import DecodingSettings
+    from weft.tasks.opening import load_task
     from weft.tasks.translation import Translation
 
     with naming_options(DecodingSettings.__dataclass_fields__):
@@ -142,10 +142,10 @@ def translate(
         has_table = form is not None
         refuse_other_form(output_file, input_file, as_json, has_table, _FOR_TABLE)
         with naming_options(["precision", "kernels"]):
-            machine = machine_for_command(precision, kernels)
-        task = Translation.load(folder, machine)
+            task = load_task(folder, precision, kernels, is_command=True)
+        assert isinstance(task, Translation)
         others = ensemble or []
-        model = together(task, others)
+        model = together(task, others, precision, kernels)
         refuse_idle(precision, model.engine)
         if reason := task.why_no_engine():
             remark(f"weft: without native kernels ({reason}) this takes longer")
@@ -196,12 +196,14 @@ def classify(
 ) -> None:
     """Classify texts: label and probability for each line; for a table, the table with both."""
     refuse_other_task(folder, "classification")
-    from weft.kernels.machine import machine_for_command
     from weft.tasks.classification import Classification
+    from weft.tasks.opening import load_task
 
     def load() -> Classification:
         with naming_options(["kernels"]):
-            return Classification.load(folder, machine_for_command(kernels=kernels))
+            task = load_task(folder, kernels=kernels, is_command=True)
+        assert isinstance(task, Classification)
+        return task
 
     task: Classification | None = None
     form = None
@@ -293,8 +295,7 @@ def generate(
 ) -> None:
     """Generate text from a prompt; it is printed token by token."""
     refuse_other_task(folder, "language-modelling")
-    from weft.kernels.machine import machine_for_command
-    from weft.tasks.language_modelling import LanguageModelling
+    from weft.tasks.opening import load_task
 
     if prompts and len(prompts) > 1:
         raise UsageError(
@@ -303,9 +304,7 @@ def generate(
     prompt = "".join(prompts or ())
     refuse_broken({"--prompt": prompt, "--stop": "".join(stop or ())})
     with naming_options(["precision", "kernels"]):
-        machine = machine_for_command(precision, kernels)
-
-    model = LanguageModelling.load(folder, machine).predictor()
+        model = load_task(folder, precision, kernels, is_command=True).predictor()
     refuse_idle(precision, model.engine)
     settings: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
@@ -388,10 +387,16 @@ def _digest(folder: Path) -> str:
     return durable.sha256_of(manifest) if manifest.is_file() else ""
 
 
-def together(task: "Translation", folders: list[Path]) -> "Translator":
+def together(
+    task: "Translation", folders: list[Path], precision: str, kernels: str
+) -> "Translator":
     """Return the model, as an ensemble with those in the folders."""
+    from weft.tasks.opening import load_predictor
+
+    for folder in folders:
+        refuse_other_task(folder, task.name)
     model = task.predictor()
-    others = [type(task).load(folder, task.machine).predictor() for folder in folders]
+    others = [load_predictor(folder, precision, kernels) for folder in folders]
     for folder, other in zip(folders, others, strict=True):
         if reason := model.difference(other):
             raise UsageError(f"--ensemble {folder}: {reason}")

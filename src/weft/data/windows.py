@@ -6,8 +6,6 @@ position).
 labels are its inputs, one token on.
 """
 
-from bisect import bisect_left, insort
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +19,8 @@ from torch import Tensor
 
 from weft.data.batches import epoch_generator, shuffled, slices
 from weft.data.store import Positions, TextStore
-from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from weft.data.streams import Pieces, Stream, overlap, places, scoring_starts
+from weft.data.tokenizer import EOS_ID, PAD_ID
 from weft.errors import DataError
 
 Bools = npt.NDArray[np.bool_]
@@ -98,7 +97,7 @@ class StreamBatches:
         self._store = store
         self._window_len = window_len
         self._seed = seed
-        length = len(_Stream(store, np.arange(len(store))))
+        length = len(Stream(store, np.arange(len(store))))
         if length < 2:
             raise DataError(
                 "the training text is a single token, after which nothing follows; give more text"
@@ -128,13 +127,13 @@ class StreamBatches:
             num_tgt_tokens=len(starts) * (end - begin),
         )
 
-    def _make_plan(self, epoch: int) -> tuple["_Stream", Positions, int]:
+    def _make_plan(self, epoch: int) -> tuple[Stream, Positions, int]:
         """Return the epoch's stream, where each parallel one starts in it, and how many labels each
         has.
         """
         generator = epoch_generator(self._seed, epoch)
         order = generator.permutation(len(self._store))
-        stream = _Stream(self._store, order)
+        stream = Stream(self._store, order)
         most = min(self._window_len, len(stream) // 10 + 1)
         first = int(generator.integers(most))
         length = (len(stream) - 1 - first) // self._num_streams
@@ -155,7 +154,7 @@ class PackedBatches:
     def __init__(
         self, store: TextStore, window_len: int, batch_size: int, seed: int
     ) -> None:
-        self._pieces = _Pieces(store, window_len)
+        self._pieces = Pieces(store, window_len)
         self._batch_size = batch_size
         self._seed = seed
         self._planned = lru_cache(maxsize=1)(self._make_plan)
@@ -171,7 +170,7 @@ class PackedBatches:
         _refuse_beyond(epoch, position, self.num_batches(epoch))
         start = position * self._batch_size
         rows = self._planned(epoch)[start : start + self._batch_size]
-        return self._pieces.collate(rows)
+        return _collated(self._pieces, rows)
 
     def _make_plan(self, epoch: int) -> list[list[int]]:
         """Return the pieces of every row."""
@@ -194,142 +193,42 @@ def scoring_windows(
     """
     most = max(1, tokens_per_batch // window_len)
     if packed:
-        pieces = _Pieces(store, window_len, overlap(window_len))
+        pieces = Pieces(store, window_len, overlap(window_len))
         rows = pieces.pack(np.arange(len(pieces.lens)))
         for i in range(0, len(rows), most):
-            yield pieces.collate(rows[i : i + most])
+            yield _collated(pieces, rows[i : i + most])
         return
-    stream = _Stream(store, np.arange(len(store)))
+    stream = Stream(store, np.arange(len(store)))
     starts = np.array(scoring_starts(len(stream), window_len))
     for i in range(0, len(starts), most):
         yield _scoring_batch(stream, starts[i : i + most], window_len)
 
 
-def overlap(window_len: int) -> int:
-    """Return how many positions a window for evaluation shares with the one before it.
+def _collated(packed: Pieces, rows: Sequence[Sequence[int]]) -> WindowBatch:
+    """Return the batch of these rows of pieces."""
+    pieces = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+    numbers = np.concatenate([np.arange(1, len(row) + 1) for row in rows])
+    lens = packed.lens[pieces]
+    piece = np.repeat(pieces, lens)  # of each token, as all below
+    inside = places(lens)
+    documents = packed.documents[piece]
+    positions = packed.starts[piece] + inside
+    is_label = inside >= packed.seen[piece]
+    ids = packed.framed(documents, positions)
+    labels = packed.framed(documents, positions + 1)
+    labels[~is_label] = PAD_ID
 
-    Half of them, so that each token but the first has at least as many before it in sight.
-    """
-    return window_len // 2
-
-
-def scoring_starts(length: int, window_len: int) -> range:
-    """Return where the windows for evaluation of so many tokens begin."""
-    shared = overlap(window_len)
-    end = max(min(length, 1), length - shared)
-    return range(0, end, window_len - shared)
-
-
-class _Stream:
-    """The documents of a store in some order as one sequence, with eos after each where there are
-    several.
-    """
-
-    def __init__(self, store: TextStore, order: Positions) -> None:
-        self._store = store
-        self._order = order
-        lens = store.lens[order] + (len(store) > 1)
-        self._ends = np.cumsum(lens)
-        self._starts = self._ends - lens
-
-    def __len__(self) -> int:
-        return int(self._ends[-1])
-
-    def at(self, positions: Positions) -> Positions:
-        """Return the ids at these positions; nothing else of the store is read."""
-        number = np.searchsorted(self._ends, positions, side="right")
-        document = self._order[number]
-        inside = positions - self._starts[number]
-        is_eos = inside == self._store.lens[document]
-        place = self._store.offsets[document]
-        place += np.where(is_eos, 0, inside)
-        ids = self._store.ids[place].astype(np.int64)
-        return np.where(is_eos, EOS_ID, ids)
+    used = np.array([packed.lens[row].sum() for row in rows])
+    filled = np.arange(packed.longest) < used[:, None]
+    return WindowBatch(
+        tgt_in=_spread(filled, ids),
+        tgt_out=_spread(filled, labels),
+        segments=_spread(filled, np.repeat(numbers, lens)),
+        num_tgt_tokens=int(is_label.sum()),
+    )
 
 
-class _Pieces:
-    """The documents of a store, framed by bos and eos, in pieces of at most `longest` labels.
-
-    The first `shared` positions of a document's later pieces are the last ones of the piece before,
-    and no labels.
-    """
-
-    def __init__(self, store: TextStore, longest: int, shared: int = 0) -> None:
-        self._store = store
-        self._longest = longest
-        step = longest - shared
-        num_labels = store.lens + 1
-        counts = -(-np.maximum(num_labels - shared, 1) // step)
-        documents = np.repeat(np.arange(len(store)), counts)
-        number = _places(counts)
-        self.documents: Positions = documents
-        self.starts: Positions = number * step
-        self.seen: Positions = np.where(number > 0, shared, 0)
-        left = num_labels[documents] - self.starts
-        self.lens: Positions = np.minimum(left, longest)
-
-    def pack(self, order: Positions) -> list[list[int]]:
-        """Pack pieces into rows: each goes, in this order, where it leaves the least room (best
-        fit).
-        """
-        rows: list[list[int]] = []
-        with_room: defaultdict[int, list[int]] = defaultdict(list)
-        rooms: list[int] = []  # those that some row has, rising
-        lens = self.lens[order].tolist()
-        for piece, length in zip(order.tolist(), lens, strict=True):
-            fitting = bisect_left(rooms, length)
-            if fitting == len(rooms):
-                room = self._longest
-                row = len(rows)
-                rows.append([])
-            else:
-                room = rooms[fitting]
-                row = with_room[room].pop()
-                if not with_room[room]:
-                    del rooms[fitting]
-            rows[row].append(piece)
-            left = room - length
-            if left:
-                if not with_room[left]:
-                    insort(rooms, left)
-                with_room[left].append(row)
-        return rows
-
-    def collate(self, rows: Sequence[Sequence[int]]) -> WindowBatch:
-        """Return the batch of these rows of pieces."""
-        pieces = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
-        numbers = np.concatenate([np.arange(1, len(row) + 1) for row in rows])
-        lens = self.lens[pieces]
-        piece = np.repeat(pieces, lens)  # of each token, as all below
-        inside = _places(lens)
-        documents = self.documents[piece]
-        positions = self.starts[piece] + inside
-        is_label = inside >= self.seen[piece]
-        ids = self._framed(documents, positions)
-        labels = self._framed(documents, positions + 1)
-        labels[~is_label] = PAD_ID
-
-        used = np.array([self.lens[row].sum() for row in rows])
-        filled = np.arange(self._longest) < used[:, None]
-        return WindowBatch(
-            tgt_in=_spread(filled, ids),
-            tgt_out=_spread(filled, labels),
-            segments=_spread(filled, np.repeat(numbers, lens)),
-            num_tgt_tokens=int(is_label.sum()),
-        )
-
-    def _framed(self, documents: Positions, positions: Positions) -> Positions:
-        """Return the ids at positions in bos, ids, eos of documents."""
-        lens = self._store.lens[documents]
-        place = self._store.offsets[documents]
-        place += np.clip(positions - 1, 0, lens - 1)
-        ids = self._store.ids[place].astype(np.int64)
-        ids[positions == 0] = BOS_ID
-        ids[positions == lens + 1] = EOS_ID
-        return ids
-
-
-def _scoring_batch(stream: _Stream, starts: Positions, window_len: int) -> WindowBatch:
+def _scoring_batch(stream: Stream, starts: Positions, window_len: int) -> WindowBatch:
     """Build the windows that begin at these positions of the stream; what is beyond its end is
     padding.
     """
@@ -340,21 +239,18 @@ def _scoring_batch(stream: _Stream, starts: Positions, window_len: int) -> Windo
     inside = positions < length
     is_new = (starts == 0) | (place >= overlap(window_len))
     is_label = inside & is_new
-    ids = stream.at(np.clip(positions - 1, 0, length - 1))
+    before = np.clip(positions - 1, 0, length - 1)
+    ids = stream.at(before)
     ids[positions == 0] = EOS_ID
     labels = stream.at(np.minimum(positions, length - 1))
+    tgt_in = np.where(inside, ids, PAD_ID)
+    tgt_out = np.where(is_label, labels, PAD_ID)
     return WindowBatch(
-        tgt_in=torch.from_numpy(np.where(inside, ids, PAD_ID)),
-        tgt_out=torch.from_numpy(np.where(is_label, labels, PAD_ID)),
+        tgt_in=torch.from_numpy(tgt_in),
+        tgt_out=torch.from_numpy(tgt_out),
         segments=None,
         num_tgt_tokens=int(is_label.sum()),
     )
-
-
-def _places(counts: Positions) -> Positions:
-    """Count 0, 1, 2 ... anew for each of the counts, all in a row."""
-    starts = np.cumsum(counts) - counts
-    return np.arange(counts.sum()) - np.repeat(starts, counts)
 
 
 def _spread(filled: Bools, values: Positions) -> Int[Tensor, "B T"]:

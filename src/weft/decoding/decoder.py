@@ -13,17 +13,15 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
-
-C = TypeVar("C", bound="Cache")
 
 Indices: TypeAlias = NDArray[np.int64]
 Tokens: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float32]
 
 Ids: TypeAlias = Sequence[int] | Tokens
+
+C = TypeVar("C", bound="Cache")
 
 
 @dataclass(frozen=True)
@@ -104,14 +102,14 @@ class Engine(Protocol):
 class Cache(Protocol):
     """The keys and values of past positions, or a recurrent state: one row for each hypothesis."""
 
-    def select(self: C, rows: Int[Tensor, "M"]) -> C:
-        """Return a cache of these rows in this order; a row may be left out or repeated."""
+    def select(self: C, rows: Indices, /) -> C:
+        """Return a cache of these rows (M) in this order; a row may be left out or repeated."""
         ...
 
 
-Step: TypeAlias = Callable[[Int[Tensor, "N"], C], tuple[Float[Tensor, "N V"], C]]
-"""Takes the newest id of each row and the cache; returns the logits of the next token and the
-longer cache.
+Step: TypeAlias = Callable[[Indices, C], tuple[Floats, C]]
+"""Takes the newest id of each row (N) and the cache; returns the logits of the next token (N, V),
+and the longer cache.
 """
 
 

@@ -17,11 +17,18 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Generic, TypeAlias, TypeVar
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from weft.decoding.decoder import Cache, Hypothesis, Step, length_penalties
+from weft.decoding.best import Normalizer
+from weft.decoding.decoder import (
+    Cache,
+    Floats,
+    Hypothesis,
+    Indices,
+    Step,
+    length_penalties,
+)
 from weft.errors import DivergedError, UsageError
 
 C = TypeVar("C", bound=Cache)
@@ -39,7 +46,6 @@ def exhaustive_search(
     banned_ids: Sequence[int] = (),
     max_sequences: int = 1_000_000,
     rows_per_step: int = 4096,
-    device: torch.device | str = "cpu",
 ) -> list[Hypothesis]:
     """Return the `n_best` of all outputs of one sentence, best first, by the score and order of
     `beam_search`.
@@ -60,7 +66,7 @@ def exhaustive_search(
     }.items():
         if value < 1:
             raise UsageError(f"{name} = {value}: it must be at least 1")
-    penalties = torch.tensor(length_penalties(length_penalty, max_len), device=device)
+    penalties = np.array(length_penalties(length_penalty, max_len), np.float32)
     rules = _Rules(
         eos_id,
         tuple(banned_ids),
@@ -71,12 +77,11 @@ def exhaustive_search(
         penalties,
     )
     best: list[tuple[_Rank, Hypothesis]] = []
-    for outputs, finished in _all_outputs(
-        step, cache, _Outputs.start(bos_id, penalties.device), rules
-    ):
-        best = sorted([*best, *_ranked(outputs, finished, rules)], key=itemgetter(0))[
-            :n_best
-        ]
+    start = _Outputs.start(bos_id)
+    for outputs, finished in _all_outputs(step, cache, start, rules):
+        ranked = [*best, *_ranked(outputs, finished, rules)]
+        ranked.sort(key=itemgetter(0))
+        best = ranked[:n_best]
     if not best:
         raise DivergedError(
             "decoding: no token has a finite probability (NaN or infinite logits)"
@@ -94,57 +99,66 @@ class _Rules:
     n_best: int
     max_sequences: int
     rows_per_step: int
-    penalties: Float[Tensor, "lengths"]
+    penalties: Floats  # by length
 
 
 @dataclass(frozen=True)
 class _Outputs:
-    """Outputs of one length, from bos on; `totals` are the running sums of `token_log_probs`."""
+    """Outputs of one length, from bos on: `ids`, `token_log_probs` and `totals`, their running
+    sums, (N, T) each.
+    """
 
-    ids: Int[Tensor, "N T"]
-    token_log_probs: Float[Tensor, "N T"]
-    totals: Float[Tensor, "N T"]
+    ids: Indices
+    token_log_probs: Floats
+    totals: Floats
 
     @classmethod
-    def start(cls, bos_id: int, device: torch.device) -> "_Outputs":
+    def start(cls, bos_id: int) -> "_Outputs":
         """Return the one output of bos alone."""
-        zero = torch.zeros(1, 1, device=device)
-        return cls(zero.long() + bos_id, zero, zero)
+        zero = np.zeros((1, 1), np.float32)
+        return cls(np.full((1, 1), bos_id), zero, zero)
 
     @property
     def length(self) -> int:
         """Count the new tokens, bos left out."""
         return self.ids.shape[1] - 1
 
-    def extended(
-        self, log_probs: Float[Tensor, "N V"]
-    ) -> tuple["_Outputs", Int[Tensor, "M"]]:
-        """Extend each output by each possible token; return the row of each one's parent too."""
-        parents, newest = log_probs.isfinite().nonzero(as_tuple=True)
+    def extended(self, log_probs: Floats) -> tuple["_Outputs", Indices]:
+        """Extend each output by each possible token (N, V); return the row of each one's parent
+        (M) too.
+        """
+        parents, newest = np.nonzero(np.isfinite(log_probs))
         added = log_probs[parents, newest]
-        new = (newest, added, self.totals[parents, -1] + added)
-        old = (self.ids[parents], self.token_log_probs[parents], self.totals[parents])
-        # M T -> M T+1
-        grown = (
-            torch.cat([x, column[:, None]], 1)
-            for x, column in zip(old, new, strict=True)
+        total = self.totals[parents, -1] + added
+        grown = _Outputs(
+            ids=_with_column(self.ids[parents], newest),
+            token_log_probs=_with_column(self.token_log_probs[parents], added),
+            totals=_with_column(self.totals[parents], total),
         )
-        return _Outputs(*grown), parents
+        return grown, parents
 
-    def of(self, rows: Int[Tensor, "M"] | Bool[Tensor, "N"]) -> "_Outputs":
+    def of(self, rows: Indices | NDArray[np.bool_]) -> "_Outputs":
         """Take these rows alone."""
         return _Outputs(self.ids[rows], self.token_log_probs[rows], self.totals[rows])
 
 
+_Numbers = TypeVar("_Numbers", Indices, Floats)
+
+
+def _with_column(matrix: _Numbers, column: _Numbers) -> _Numbers:
+    """Append a column (M) to a matrix (M, T)."""
+    return np.concatenate([matrix, column[:, None]], axis=1)
+
+
 @dataclass(frozen=True)
 class _Branch(Generic[C]):
-    """Outputs whose turn is still to come, and the rows of a cache that knows all but their newest
-    ids.
+    """Outputs whose turn is still to come, and the rows (N) of a cache that knows all but their
+    newest ids.
     """
 
     outputs: _Outputs
     cache: C
-    rows: Int[Tensor, "N"]
+    rows: Indices
 
 
 def _all_outputs(
@@ -153,38 +167,37 @@ def _all_outputs(
     """Yield every output once, those of one branch and length together, and whether they ended
     with eos; else they were cut at the limit.
     """
-    waiting = [
-        _Branch(start, cache, torch.zeros(1, dtype=torch.long, device=start.ids.device))
-    ]
+    waiting = [_Branch(start, cache, np.zeros(1, np.int64))]
     while waiting:
         branch = waiting.pop()
-        log_probs, seen = _next_log_probs(step, branch, rules)
+        log_probs, longer = _next_log_probs(step, branch, rules)
         grown, parents = branch.outputs.extended(log_probs)
-        ended = grown.ids[:, -1] == rules.eos_id
-        yield grown.of(ended), True
+        has_ended = grown.ids[:, -1] == rules.eos_id
+        yield grown.of(has_ended), True
         if grown.length == rules.max_len:
-            yield grown.of(~ended), False
+            yield grown.of(~has_ended), False
             continue
-        parts = torch.split((~ended).nonzero()[:, 0], rules.rows_per_step)
-        waiting += [
-            _Branch(grown.of(rows), seen, parents[rows]) for rows in parts if len(rows)
-        ]
+        going_on = np.flatnonzero(~has_ended)
+        for first in range(0, len(going_on), rules.rows_per_step):
+            rows = going_on[first : first + rules.rows_per_step]
+            waiting.append(_Branch(grown.of(rows), longer, parents[rows]))
 
 
 def _next_log_probs(
     step: Step[C], branch: _Branch[C], rules: _Rules
-) -> tuple[Float[Tensor, "N V"], C]:
-    """Take one step of the model: float32 log-probabilities, -inf for banned ids, and the cache."""
-    logits, cache = step(branch.outputs.ids[:, -1], branch.cache.select(branch.rows))
+) -> tuple[Floats, C]:
+    """Take one step of the model: log-probabilities (N, V), -inf for banned ids, and the cache."""
+    cache = branch.cache.select(branch.rows)
+    logits, longer = step(branch.outputs.ids[:, -1], cache)
     if branch.outputs.length == 0:
         _refuse_too_many(logits.shape[1], rules)
-    log_probs = logits.float().log_softmax(-1)
-    if bool(log_probs.isnan().any()):
+    log_probs = Normalizer.of(logits).log_probs(logits)
+    if np.isnan(log_probs).any():
         raise DivergedError(
             "decoding: no token has a finite probability (NaN or infinite logits)"
         )
-    log_probs[:, list(rules.banned_ids)] = -math.inf
-    return log_probs, cache
+    log_probs[:, list(rules.banned_ids)] = -np.inf
+    return log_probs, longer
 
 
 def _refuse_too_many(vocab_size: int, rules: _Rules) -> None:
@@ -230,16 +243,13 @@ def _ranked(
     if not len(outputs.ids):
         return []
     scores = outputs.totals[:, -1] / rules.penalties[outputs.length]
-    last_place = scores.topk(min(rules.n_best, len(scores))).values[-1]
+    least = max(len(scores) - rules.n_best, 0)
+    last_place = np.partition(scores, least)[least]
     # with its equals, among which the rank decides
-    best = outputs.of(scores >= last_place)
-    tensors = (
-        best.ids,
-        best.token_log_probs,
-        best.totals,
-        scores[scores >= last_place],
-    )
-    rows = zip(*(tensor.tolist() for tensor in tensors), strict=True)
+    is_best = scores >= last_place
+    best = outputs.of(is_best)
+    arrays = (best.ids, best.token_log_probs, best.totals, scores[is_best])
+    rows = zip(*(array.tolist() for array in arrays), strict=True)
     return [
         _as_ranked(ids, added, totals, score, finished)
         for ids, added, totals, score in rows

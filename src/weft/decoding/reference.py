@@ -12,12 +12,15 @@ from math import isfinite
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-import torch
-from jaxtyping import Int
-from numpy.typing import NDArray
-from torch import Tensor
 
-from weft.decoding.decoder import Cache, Hypothesis, Step, length_penalties
+from weft.decoding.best import Normalizer
+from weft.decoding.decoder import (
+    Cache,
+    Floats,
+    Hypothesis,
+    Step,
+    length_penalties,
+)
 from weft.errors import DivergedError, UsageError
 
 C = TypeVar("C", bound=Cache)
@@ -34,7 +37,7 @@ def greedy_search(
     *,
     bos_id: int,
     eos_id: int,
-    max_lens: Int[Tensor, "B"],
+    max_lens: Sequence[int],
     banned_ids: Sequence[int] = (),
     length_penalty: float = 0.0,
 ) -> list[Hypothesis]:
@@ -54,11 +57,10 @@ def greedy_search(
         beam_size=1,
         n_best=1,
         penalties=penalties,
-        device=max_lens.device,
     )
-    limits = enumerate(max_lens.tolist())
     return [
-        _greedy_alone(step, _row(cache, i, rules), limit, rules) for i, limit in limits
+        _greedy_alone(step, _row(cache, i), limit, rules)
+        for i, limit in enumerate(max_lens)
     ]
 
 
@@ -78,7 +80,7 @@ def beam_search(
     *,
     bos_id: int,
     eos_id: int,
-    max_lens: Int[Tensor, "B"],
+    max_lens: Sequence[int],
     beam_size: int,
     length_penalty: float,
     n_best: int = 1,
@@ -107,16 +109,11 @@ def beam_search(
             f"n_best = {n_best} and beam_size = {beam_size}: n_best must be from 1 to beam_size"
         )
     penalties = _penalties(length_penalty, max_lens)
-    rules = _Rules(
-        bos_id, eos_id, tuple(banned_ids), beam_size, n_best, penalties, max_lens.device
-    )
+    rules = _Rules(bos_id, eos_id, tuple(banned_ids), beam_size, n_best, penalties)
     found = []
-    for i, limit in enumerate(max_lens.tolist()):
-        found.append(
-            _beam_alone(
-                step, _row(cache, i, rules), limit, rules, watch if i == 0 else None
-            )
-        )
+    for i, limit in enumerate(max_lens):
+        watch_this = watch if i == 0 else None
+        found.append(_beam_alone(step, _row(cache, i), limit, rules, watch_this))
     return found
 
 
@@ -155,11 +152,8 @@ def _beam_alone(
             and _bound(live[0], length, limit, rules) <= pool[-1].score
         ):
             break
-        cache = cache.select(
-            torch.tensor(
-                [row for row, new in kept if not new.finished], device=rules.device
-            )
-        )
+        going_on = [row for row, new in kept if not new.finished]
+        cache = cache.select(np.array(going_on))
     return [*pool, *by_score(live)][: rules.n_best]
 
 
@@ -175,8 +169,7 @@ class _Rules:
     banned_ids: tuple[int, ...]
     beam_size: int
     n_best: int
-    penalties: NDArray[np.float32]
-    device: torch.device
+    penalties: Floats
 
 
 def by_score(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
@@ -184,9 +177,8 @@ def by_score(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
 
-def _penalties(alpha: float, max_lens: Int[Tensor, "B"]) -> NDArray[np.float32]:
+def _penalties(alpha: float, limits: Sequence[int]) -> Floats:
     """Return the penalty of every length that can occur. Raises UsageError for a limit below 1."""
-    limits = max_lens.tolist()
     if min(limits, default=1) < 1:
         raise UsageError(
             f"the output limit is {min(limits)} tokens; it must be at least 1"
@@ -195,22 +187,22 @@ def _penalties(alpha: float, max_lens: Int[Tensor, "B"]) -> NDArray[np.float32]:
     return np.asarray(length_penalties(alpha, max(limits, default=0) + 1), np.float32)
 
 
-def _row(cache: C, number: int, rules: _Rules) -> C:
+def _row(cache: C, number: int) -> C:
     """Return the cache of one sentence."""
-    return cache.select(torch.tensor([number], device=rules.device))
+    return cache.select(np.array([number]))
 
 
 def _next_log_probs(
     step: Step[C], live: Sequence[Hypothesis], cache: C, rules: _Rules
-) -> tuple[NDArray[np.float32], C]:
+) -> tuple[Floats, C]:
     """Take one step; return (N, V) log-probabilities, -inf for what is banned. Raises
     DivergedError.
     """
     newest = [
         hypothesis.ids[-1] if hypothesis.ids else rules.bos_id for hypothesis in live
     ]
-    logits, cache = step(torch.tensor(newest, device=rules.device), cache)
-    log_probs = logits.detach().float().log_softmax(-1).cpu().numpy()
+    logits, cache = step(np.array(newest), cache)
+    log_probs = Normalizer.of(logits).log_probs(logits)
     log_probs[:, list(rules.banned_ids)] = -np.inf
     if np.isnan(log_probs).any() or not np.isfinite(log_probs).any():
         raise DivergedError(

@@ -5,29 +5,19 @@ Shapes: R rows of one step, M of the cache before it, V vocabulary.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, Self, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from weft.decoding.best import Normalizer, best_allowed
-from weft.decoding.decoder import Floats, Ids, Indices, StepInput, TopK
+from weft.decoding.decoder import Cache, Floats, Ids, Indices, Step, StepInput, TopK
 
-
-class Cache(Protocol):
-    """The positions so far, one row for each hypothesis."""
-
-    def select(self, rows: Indices, /) -> Self:
-        """Return a cache of these rows (R) in this order; a row may be left out or repeated."""
-        ...
-
+PAD_ID = 0
 
 C = TypeVar("C", bound=Cache)
 Prefill: TypeAlias = Callable[[Sequence[Sequence[int]]], C]
 """Makes the cache of one row for each source."""
-Step: TypeAlias = Callable[[Indices, C], tuple[Floats, C]]
-"""Takes the newest id of each row (R) and the cache; returns the logits of the next token (R, V),
-and the longer cache.
-"""
 
 
 class BatchedDecoder(Generic[C]):
@@ -112,22 +102,25 @@ class BatchedDecoder(Generic[C]):
         return masked
 
 
-class BatchedEngine(Generic[C]):
-    """A maker of `BatchedDecoder`s, in the place of an `Engine`."""
+@dataclass(frozen=True)
+class Steps(Generic[C]):
+    """A model's own steps: `prefill` reads sources, `step` takes one more token for each row.
 
-    def __init__(
-        self,
-        prefill: Prefill[C],
-        step: Step[C],
-    ) -> None:
-        self._prefill = prefill
-        self._step = step
+    A model without an engine is decoded by them: `session` makes it serve as an `Engine`.
+    """
+
+    prefill: Prefill[C]
+    step: Step[C]
 
     def session(self, num_sentences: int, beam_size: int) -> BatchedDecoder[C]:
         """Start a session of so many sentences with so many hypotheses each."""
-        return BatchedDecoder(
-            self._prefill,
-            self._step,
-            num_sentences,
-            beam_size,
-        )
+        return BatchedDecoder(self.prefill, self.step, num_sentences, beam_size)
+
+
+def padded(rows: Sequence[Sequence[int]]) -> Indices:
+    """Return rows of ids as one array (B, L) of at least one column, shorter rows filled on the
+    right.
+    """
+    width = max(1, *map(len, rows))
+    filled = [[*row, *[PAD_ID] * (width - len(row))] for row in rows]
+    return np.array(filled, np.int64)

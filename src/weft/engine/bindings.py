@@ -377,6 +377,26 @@ class Engine:
         return kept.ctypes.data
 
 
+def engine_of(weights: Weights, kind: str) -> Engine | None:
+    """Return the engine of these weights; None where there is none for them on this machine."""
+    if kind not in KINDS:
+        return None
+    try:
+        return Engine(weights, kind)
+    except native.UnavailableError:
+        return None
+
+
+def why_no_engine(weights: Weights) -> str:
+    """Say why these weights have no engine here; "" where they have one."""
+    try:
+        refuse_missing(weights.activation, weights.norm)
+        library()
+    except native.UnavailableError as error:
+        return str(error)
+    return ""
+
+
 class Session:
     """Sentences under way: `slots` of them, each with `places` for hypotheses. Used by one thread
     at a time.

@@ -8,6 +8,15 @@ import numpy as np
 from weft.engine.bindings import Engine, Session
 from weft.engine.ngrams import PAD_ID, Ids, bag_means
 from weft.engine.weights import ClassifierWeights, Floats, Linear
+from weft.kernels.native import UnavailableError
+
+
+def native_classifier_of(weights: ClassifierWeights) -> "NativeClassifier | None":
+    """Return the engine's form of a classifier; None where there is none on this machine."""
+    try:
+        return NativeClassifier(weights)
+    except UnavailableError:
+        return None
 
 
 class NativeClassifier:

@@ -15,7 +15,7 @@ from weft.engine import weights
 from weft.engine.classifier import NativeClassifier
 from weft.engine.writer import Writer
 from weft.kernels import native
-from weft.kernels.activations import activation_name, norm_name
+from weft.kernels.modules import activation_name, norm_name
 from weft.model.attention import NORM_EPS, MultiHeadAttention
 from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier

@@ -1,6 +1,7 @@
 """PyTorch models behind NumPy arrays, for those who know no PyTorch.
 
-Shapes: N rows of the cache, L new positions, V vocabulary; B texts, C labels.
+Shapes: N rows of the cache, L new positions, S source and T target tokens, D d_model, H heads, V
+vocabulary; B texts, C labels.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +15,11 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.decoding.decoder import Floats, Indices
-from weft.engine.batched import BatchedEngine
+from weft.decoding.decoder import Floats, Indices, Step
+from weft.engine.batched import Steps, padded
+from weft.model.attention import AttentionRecord
 from weft.model.mode import Trainable, evaluating
 
-Prefill: TypeAlias = Callable[[Sequence[Sequence[int]]], Any]
 TorchStep: TypeAlias = Callable[
     [Int[Tensor, "N"], Any],
     tuple[Float[Tensor, "N V"], Any],
@@ -42,21 +43,16 @@ class TorchCache:
         return TorchCache(self.cache.select(places), self.device)
 
 
-def engine_of_steps(
-    prefill: Prefill, step: TorchStep, device: torch.device | str = "cpu"
-) -> BatchedEngine[TorchCache]:
-    """Return an engine that takes the steps of a PyTorch model on its device."""
+def numpy_step(step: TorchStep, device: torch.device | str = "cpu") -> Step[TorchCache]:
+    """Return the same step for a search, which knows NumPy alone."""
 
-    def wrapped_prefill(sources: Sequence[Sequence[int]]) -> TorchCache:
-        return TorchCache(prefill(sources), device)
-
-    def wrapped_step(tokens: Indices, known: TorchCache) -> tuple[Floats, TorchCache]:
+    def wrapped(tokens: Indices, known: TorchCache) -> tuple[Floats, TorchCache]:
         newest = torch.from_numpy(tokens).to(device)
         logits, cache = step(newest, known.cache)
-        floats: Floats = logits.float().cpu().numpy()
+        floats: Floats = logits.detach().float().cpu().numpy()
         return floats, TorchCache(cache, device)
 
-    return BatchedEngine(wrapped_prefill, wrapped_step)
+    return wrapped
 
 
 @contextmanager
@@ -70,6 +66,67 @@ def calling(model: Trainable) -> Iterator[None]:
             yield
     except torch.OutOfMemoryError as error:
         raise MemoryError(str(error)) from None
+
+
+class TranslationModule(Trainable, Protocol):
+    """An encoder-decoder of PyTorch: source rows end with eos, target rows start with bos, padding
+    is 0.
+    """
+
+    def prefill(self, src: Int[Tensor, "B S"], /) -> Any:
+        """Read the source; return the cache."""
+        ...
+
+    def decode(
+        self,
+        ids: Int[Tensor, "N L"],
+        cache: Any,
+        record: AttentionRecord | None = None,
+        /,
+    ) -> tuple[Float[Tensor, "N L D"], Any]:
+        """Return the states of the newest target positions, and the longer cache."""
+        ...
+
+    def output(self, states: Float[Tensor, "N D"], /) -> Float[Tensor, "N V"]:
+        """Return the logits of the token after each state."""
+        ...
+
+
+def steps_of(
+    model: TranslationModule, device: torch.device | str = "cpu"
+) -> Steps[TorchCache]:
+    """Return an encoder-decoder's own steps; MemoryError where its device has no memory left."""
+
+    def prefill(sources: Sequence[Sequence[int]]) -> TorchCache:
+        src = torch.from_numpy(padded(sources)).to(device)
+        with calling(model):
+            return TorchCache(model.prefill(src), device)
+
+    def step(newest: Int[Tensor, "N"], cache: Any) -> tuple[Float[Tensor, "N V"], Any]:
+        with calling(model):
+            states, longer = model.decode(newest[:, None], cache)  # N -> N 1 D
+            return model.output(states[:, -1]), longer
+
+    return Steps(prefill, numpy_step(step, device))
+
+
+def cross_attention_of(
+    model: TranslationModule, device: torch.device | str = "cpu"
+) -> Callable[[Indices, Indices], Floats]:
+    """Return what computes the last layer's cross-attention (B, T, S) after each target token, the
+    mean of its heads, from source ids (B, S) and target ids (B, T).
+    """
+
+    def cross_attention(src: Indices, tgt_in: Indices) -> Floats:
+        record = AttentionRecord()
+        with calling(model):
+            cache = model.prefill(torch.from_numpy(src).to(device))
+            model.decode(torch.from_numpy(tgt_in).to(device), cache, record)
+            mean = record.cross[-1].mean(1)  # B H T S -> B T S
+            floats: Floats = mean.float().cpu().numpy()
+        return floats
+
+    return cross_attention
 
 
 class CausalModule(Trainable, Protocol):

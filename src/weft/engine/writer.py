@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.decoding.decoder import Floats, Indices, StepInput
-from weft.engine.bindings import Engine, Session
+from weft.engine.bindings import KINDS, Engine, Session
 from weft.engine.ngrams import Ids, beside
 from weft.engine.weights import Weights
+from weft.kernels.native import UnavailableError
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,16 @@ class WriterCache:
         if len(set(rows.tolist())) < len(rows):
             raise ValueError("a text in a slot cannot continue in two ways")
         return WriterCache(self.session, self.slots[rows], self.ids[rows])
+
+
+def writer_of(weights: Weights, precision: str) -> "Writer | None":
+    """Return the engine's form of a language model; None where there is none on this machine."""
+    if precision not in KINDS:
+        return None
+    try:
+        return Writer(weights, precision)
+    except UnavailableError:
+        return None
 
 
 class Writer:

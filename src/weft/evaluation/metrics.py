@@ -9,20 +9,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.significance import PairedTest
 
 from weft.errors import DataError
 from weft.evaluation.bootstrap import Figure
 
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
+
 _CHINESE = {"zh", "yue", "wuu", "lzh"}
 # no spaces between words, and no word splitter in sacreBLEU
 _BY_CHARACTER = {"th", "lo", "km", "my"}
+# chrF's longest n-gram, and how many times as much recall counts as precision (Popović 2015)
+_CHRF_ORDER = 6
+_CHRF_BETA = 2
 # Languages that sacreBLEU splits by a dictionary: its tokenizer and the packages that this needs.
 _MECAB = {
     "ja": ("ja-mecab", ("MeCab", "ipadic")),
@@ -85,6 +88,10 @@ def translation_scores(
     words, 13a for all others. Nothing is downloaded. Raises DataError where there are not as many
     hypotheses as references, or none at all.
     """
+    # sacreBLEU is loaded where it is used: it takes longer than the rest of a small translation
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
     _check_counts(hypotheses, references)
     tokenizer, notes = _choose_tokenizer(tgt_lang)
     # sacreBLEU's own look at tokenised text writes to a log; _text_notes says it to the caller
@@ -130,6 +137,10 @@ def paired_scores(
     Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation". Raises
     DataError as `translation_scores`.
     """
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.significance import PairedTest
+
     for texts in hypotheses:
         _check_counts(texts, references)
     tokenizer, _ = _choose_tokenizer(tgt_lang)
@@ -155,6 +166,8 @@ def paired_scores(
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
     """Return the chrF2 of each translation, from 0 to 100."""
+    from sacrebleu.metrics.chrf import CHRF
+
     chrf = CHRF()
     return [
         chrf.sentence_score(a, [b]).score
@@ -183,14 +196,14 @@ def chrf_of_pairs(texts: Sequence[str]) -> NDArray[np.float64]:
     """
     size = len(texts)
     precisions, recalls, orders = (np.zeros((size, size)) for _ in range(3))
-    for order in range(1, CHRF.CHAR_ORDER + 1):
+    for order in range(1, _CHRF_ORDER + 1):
         counts = _ngram_counts(["".join(text.split()) for text in texts], order)  # M G
         sums = counts.sum(1)
         matches = np.stack([np.minimum(counts, row).sum(1) for row in counts])
         precisions += matches / np.maximum(sums, 1)[:, None]
         recalls += matches / np.maximum(sums, 1)
         orders += (sums > 0)[:, None] & (sums > 0)
-    weight = CHRF.BETA**2
+    weight = _CHRF_BETA**2
     precisions, recalls = (
         precisions / np.maximum(orders, 1),
         recalls / np.maximum(orders, 1),
@@ -227,7 +240,9 @@ def perplexity(loss_sum: float, num_tokens: int) -> float:
 
 
 @cache
-def _sentence_bleu(tokenizer: str) -> BLEU:
+def _sentence_bleu(tokenizer: str) -> "BLEU":
+    from sacrebleu.metrics.bleu import BLEU
+
     return BLEU(tokenize=tokenizer, effective_order=True, force=True)
 
 

@@ -9,13 +9,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from safetensors.numpy import load_file, save_file
 
 from weft.config import (
     CausalSection,
@@ -33,10 +33,10 @@ from weft.config import (
 )
 from weft.errors import FolderError
 from weft.folder import durable
+from weft.folder.arrays import Arrays, is_finite, read_arrays
 from weft.folder.layout import (
     CARD,
     CONFIG,
-    SCALES,
     SHORTLIST,
     SRC_TOKENIZER,
     TGT_TOKENIZER,
@@ -56,7 +56,6 @@ __all__ = [
     "CONFIG",
     "PARAMETER_LIMIT",
     "POSITIONS_LIMIT",
-    "SCALES",
     "SHORTLIST",
     "SRC_TOKENIZER",
     "TGT_TOKENIZER",
@@ -76,7 +75,6 @@ __all__ = [
     "is_model_folder",
     "keep_train_hashes",
     "open_model_folder",
-    "quantized_names",
     "read_config",
     "read_shortlist",
     "read_words",
@@ -102,7 +100,7 @@ class FolderConfig(Section):
     or a classifier's probability.
 
     `weights` = "int8": the matrices of linear maps are int8, each row to be multiplied by its own
-    scale (`SCALES`).
+    scale (`layout.SCALES`).
     """
 
     format: Literal[1] = 1
@@ -112,6 +110,11 @@ class FolderConfig(Section):
     weights: Literal["float32", "int8"]
     known_words: bool = False
     low_confidence: float | None = None
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Return whether the model is made of recurrent layers."""
+        return False
 
     def tokenizer_files(self) -> dict[str, SideSection]:
         """Return each tokenizer's file name with its settings."""
@@ -166,6 +169,10 @@ class TranslationConfig(FolderConfig):
     model: ModelSection
     tokenizer: TokenizerSection
     decoding: DecodingSection
+
+    @property
+    def is_recurrent(self) -> bool:
+        return isinstance(self.model, RecurrentSection)
 
     @property
     def limiting_key(self) -> LimitingKey:
@@ -277,6 +284,10 @@ CONFIGS: dict[str, type[FolderConfig]] = {
 }
 
 
+Shape: TypeAlias = tuple[tuple[int, ...], str]
+"""The shape of a stored array, and its type: "F32" or "I8"."""
+
+
 @dataclass(frozen=True)
 class StoredModel:
     """The checked content of a model folder; the model itself is not built yet.
@@ -289,40 +300,29 @@ class StoredModel:
     tokenizers: Mapping[str, bytes]
     card: Mapping[str, Any]
 
-    def load_weights(self, model: nn.Module) -> None:
-        """Copy the weights into `model`.
+    def weights(self, shapes: Mapping[str, Shape]) -> Arrays:
+        """Map the weights, which must have these names and shapes; int8 ones as they are stored.
 
-        Raises FolderError where they do not fit or are not finite.
+        Raises FolderError where they do not fit or are not finite. Nothing is read or allocated
+        before the file's own names, shapes and types are checked.
         """
-        self.refuse_unfit(model)
-        tensors = dict(load_file(self.folder / WEIGHTS))
-        for name, tensor in tensors.items():
-            if not tensor.isfinite().all():
+        self._refuse_unfit(shapes)
+        arrays = read_arrays(self.folder / WEIGHTS)
+        for name, array in arrays.items():
+            if array.dtype == np.float32 and not is_finite(array):
                 raise FolderError(
                     f"{self.folder / WEIGHTS}: {name} holds NaN or infinity; the file is damaged"
                 )
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(tensors[name])
-                if name + SCALES in tensors:
-                    parameter.mul_(tensors[name + SCALES][:, None])
+        return arrays
 
-    def refuse_unfit(self, model: nn.Module) -> None:
-        """Raise FolderError where the file's names, shapes and types are not the model's.
-
-        The model may be on torch's meta device, so that nothing is allocated before the check.
-        """
+    def _refuse_unfit(self, shapes: Mapping[str, Shape]) -> None:
+        """Raise FolderError where the file's names, shapes and types are not the model's."""
         path = self.folder / WEIGHTS
-        wanted = {name: (tuple(p.shape), "F32") for name, p in model.named_parameters()}
-        if self.config.weights == "int8":
-            for name in quantized_names(model):
-                shape, _ = wanted[name]
-                wanted |= {name: (shape, "I8"), name + SCALES: (shape[:1], "F32")}
         try:
-            with safe_open(path, framework="pt") as file:
+            with safe_open(path, framework="np") as file:
                 names = set(file.keys())
-                _refuse_names(path, wanted.keys() - names, names - wanted.keys())
-                for name, (shape, kind) in wanted.items():
+                _refuse_names(path, shapes.keys() - names, names - shapes.keys())
+                for name, (shape, kind) in shapes.items():
                     _refuse_tensor(path, name, shape, kind, file.get_slice(name))
         except (SafetensorError, ValueError, KeyError, OSError) as error:
             raise FolderError(
@@ -337,10 +337,10 @@ class Contents:
     `words` are hashes of the words of the training text.
     """
 
-    weights: Mapping[str, Tensor]
+    weights: Arrays
     tokenizers: Mapping[str, bytes]
-    shortlist: Mapping[str, Tensor] | None = None
-    words: Tensor | None = None
+    shortlist: Arrays | None = None
+    words: NDArray[np.int32] | None = None
 
 
 def save_model_folder(
@@ -353,29 +353,32 @@ def save_model_folder(
     """Write the model into `folder`, the manifest last; other files in the folder stay."""
     durable.make_folder(folder)
     (folder / durable.MANIFEST).unlink(missing_ok=True)
-    weights = contents.weights
-    tensors = {name: t.detach().contiguous() for name, t in weights.items()}
     with durable.replacing(folder / WEIGHTS) as temporary:
-        save_file(tensors, temporary)
+        save_file(_contiguous(contents.weights), temporary)
     durable.write_json(folder / CONFIG, config.model_dump(mode="json"))
     for name, content in contents.tokenizers.items():
         durable.write_bytes(folder / name, content)
     if contents.shortlist is not None:
         with durable.replacing(folder / SHORTLIST) as temporary:
-            save_file(dict(contents.shortlist), temporary)
+            save_file(_contiguous(contents.shortlist), temporary)
     if contents.words is not None:
         write_words(folder / WORDS, contents.words)
     durable.write_text(folder / CARD, card)
     durable.write_manifest(folder, [WEIGHTS, CONFIG, *config.files()], facts)
 
 
-def write_words(path: Path, words: Tensor) -> None:
-    """Write the sorted hashes of words, int32."""
+def _contiguous(arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """Return arrays whose numbers lie in one piece, as they are saved."""
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def write_words(path: Path, words: NDArray[np.int32]) -> None:
+    """Write the sorted hashes of words."""
     with durable.replacing(path) as temporary:
-        save_file({"words": words.contiguous()}, temporary)
+        save_file(_contiguous({"words": words}), temporary)
 
 
-def read_words(path: Path) -> Tensor:
+def read_words(path: Path) -> NDArray[np.int32]:
     """Read hashes of words. Raises FolderError where they are not sorted or not int32."""
     try:
         words = load_file(path)["words"]
@@ -383,8 +386,8 @@ def read_words(path: Path) -> Tensor:
         raise FolderError(
             f"{path}: not a sound list of words ({str(error)[:100]})"
         ) from None
-    is_list = words.dtype == torch.int32 and words.ndim == 1
-    if not is_list or not bool((words.long().diff() > 0).all()):
+    is_list = words.dtype == np.int32 and words.ndim == 1
+    if not is_list or not (np.diff(words.astype(np.int64)) > 0).all():
         raise FolderError(f"{path}: not a sorted list of hashes; the file is damaged")
     return words
 
@@ -415,8 +418,8 @@ def open_model_folder(folder: Path) -> StoredModel:
     return StoredModel(folder, config, tokenizers, manifest)
 
 
-def read_shortlist(folder: Path, config: TranslationConfig) -> dict[str, Tensor] | None:
-    """Return the tensors of a folder's shortlist; None where it has none.
+def read_shortlist(folder: Path, config: TranslationConfig) -> Arrays | None:
+    """Return the arrays of a folder's shortlist; None where it has none.
 
     Raises FolderError where they do not fit the model.
     """
@@ -443,30 +446,20 @@ def read_shortlist(folder: Path, config: TranslationConfig) -> dict[str, Tensor]
     return tensors
 
 
-def _are_ids(ids: Tensor, vocab_size: int) -> bool:
-    if ids.dtype != torch.int32 or ids.ndim != 1:
+def _are_ids(ids: NDArray[Any], vocab_size: int) -> bool:
+    if ids.dtype != np.int32 or ids.ndim != 1:
         return False
     if not len(ids):
         return True
     return int(ids.min()) >= 0 and int(ids.max()) < vocab_size
 
 
-def _are_ends(ends: Tensor, count: int, last: int) -> bool:
+def _are_ends(ends: NDArray[Any], count: int, last: int) -> bool:
     """Return whether `ends` are `count` numbers that rise from 0 or more to `last`."""
-    if ends.dtype != torch.int64 or tuple(ends.shape) != (count,):
+    if ends.dtype != np.int64 or ends.shape != (count,):
         return False
-    limits = torch.cat([torch.zeros(1, dtype=torch.int64), ends])
-    return bool((limits.diff() >= 0).all()) and int(ends[-1]) == last
-
-
-def quantized_names(model: nn.Module) -> list[str]:
-    """Return the names of the parameters that an int8 folder stores as int8.
-
-    They are the matrices of linear maps, also those that are shared with embeddings.
-    """
-    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    matrices = {id(module.weight) for module in linear}
-    return [name for name, p in model.named_parameters() if id(p) in matrices]
+    steps = np.diff(ends, prepend=0)
+    return bool((steps >= 0).all()) and int(ends[-1]) == last
 
 
 def is_model_folder(folder: Path) -> bool:

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any, Literal
 
-import torch
-
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.decoding.decoder import Hypothesis
 from weft.decoding.reference import beam_search
+from weft.engine.torch_steps import steps_of
 from weft.predict.rows import most_tokens
 from weft.predict.settings import BANNED
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 Fate = Literal["goes on", "dropped", "ended", "open"]
 
@@ -63,23 +62,19 @@ class BeamTree:
         }
 
 
-def grow_tree(task: Translation, src: list[int], beam_size: int) -> BeamTree:
+def grow_tree(task: TrainableTranslation, src: list[int], beam_size: int) -> BeamTree:
     """Search once more, by the model's own steps, and keep what the beam held at each."""
     steps: list[tuple[list[Hypothesis], list[Hypothesis]]] = []
-    device = torch.device(task.machine.device)
     decoding = task.config.decoding
     longest = most_tokens(decoding, len(src), task.model.max_len)
 
-    def step(newest: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        states, longer = task.model.decode(newest[:, None], cache)
-        return task.model.output(states[:, -1]), longer
-
+    own = steps_of(task.model, task.machine.device)
     ((best,),) = beam_search(
-        step,
-        task.model.prefill(torch.tensor([src], device=device)),
+        own.step,
+        own.prefill([src]),
         bos_id=BOS_ID,
         eos_id=EOS_ID,
-        max_lens=torch.tensor([longest], device=device),
+        max_lens=[longest],
         beam_size=beam_size,
         length_penalty=decoding.length_penalty,
         banned_ids=BANNED,

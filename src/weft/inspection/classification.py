@@ -24,7 +24,7 @@ from weft.model.attention import AttentionRecord
 from weft.model.classifier import TransformerClassifier
 from weft.model.mode import evaluating
 from weft.predict.text import one_line
-from weft.tasks.classification import Classification
+from weft.tasks.trainable_classification import TrainableClassification
 
 MAX_LABELS = 5  # whose contributions are computed
 
@@ -105,7 +105,9 @@ class ClassificationInspection:
         }
 
 
-def inspect_classification(task: Classification, text: str) -> ClassificationInspection:
+def inspect_classification(
+    task: TrainableClassification, text: str
+) -> ClassificationInspection:
     """Classify a text and look at the model meanwhile.
 
     A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes
@@ -154,7 +156,7 @@ def inspect_classification(task: Classification, text: str) -> ClassificationIns
 
 
 def _log_probs(
-    task: Classification, logits: Float[Tensor, "B C"]
+    task: TrainableClassification, logits: Float[Tensor, "B C"]
 ) -> Float[Tensor, "B C"]:
     """Return each label's log-probability: to be the one, or, of several, to hold."""
     logits = logits.float()
@@ -163,7 +165,9 @@ def _log_probs(
     return logits.log_softmax(-1)
 
 
-def _left_out(task: Classification, row: list[int], fixed: int) -> Float[Tensor, "L C"]:
+def _left_out(
+    task: TrainableClassification, row: list[int], fixed: int
+) -> Float[Tensor, "L C"]:
     """Compute how far each label's log-probability falls where a token is missing.
 
     The first `fixed` tokens cannot be left out.
@@ -179,7 +183,7 @@ def _left_out(task: Classification, row: list[int], fixed: int) -> Float[Tensor,
 
 
 def _gradient(
-    task: Classification, ids: Int[Tensor, "1 L"], label: int
+    task: TrainableClassification, ids: Int[Tensor, "1 L"], label: int
 ) -> Float[Tensor, " L"]:
     """Compute gradient times vector of each token, through the layers and through the bag."""
     model = task.model

@@ -29,10 +29,11 @@ from weft.kernels.machine import Machine
 from weft.predict.classifier import Classification as Answer
 from weft.predict.language_model import TextScore
 from weft.predict.segments import joiner
-from weft.tasks.choice import load_task
+from weft.tasks.choice import load_trainable
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
-from weft.tasks.task import NOT_CHECKED, Task, training_hashes
+from weft.tasks.task import NOT_CHECKED, training_hashes
+from weft.tasks.trainable import TrainableTask
 from weft.tasks.translation import Translation
 
 FloatArray = npt.NDArray[np.float64]
@@ -168,7 +169,7 @@ def compare(
     `evaluate`.
     """
     stages.enter("loading the models")
-    one, other = (load_task(folder, machine) for folder in (first, second))
+    one, other = (load_trainable(folder, machine) for folder in (first, second))
     if type(one) is not type(other):
         kinds = f"{first} holds a model for {one.name}, {second} one for {other.name}"
         raise UsageError(f"{kinds}; compare models of one task")
@@ -219,8 +220,8 @@ class _Result:
 
 
 def _compare_tasks(
-    one: Task[Any, Any, Any],
-    other: Task[Any, Any, Any],
+    one: TrainableTask[Any, Any, Any],
+    other: TrainableTask[Any, Any, Any],
     text: Any,
     train: Sequence[str],
     samples: int,

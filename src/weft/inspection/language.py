@@ -23,7 +23,7 @@ from weft.inspection.tokens import (
 )
 from weft.model.attention import AttentionRecord
 from weft.model.mode import evaluating
-from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
 
 NUM_NEXT = 20
 
@@ -79,7 +79,7 @@ class LanguageInspection:
         }
 
 
-def inspect_language(task: LanguageModelling, text: str) -> LanguageInspection:
+def inspect_language(task: TrainableLanguageModelling, text: str) -> LanguageInspection:
     """Read a text and look at the model meanwhile.
 
     A text of more than `MAX_TOKENS` tokens is cut there, or where the model's window ends. Raises

@@ -8,19 +8,19 @@ from weft.inspection.classification import (
 )
 from weft.inspection.language import LanguageInspection, inspect_language
 from weft.inspection.translation import TranslationInspection, inspect_translation
-from weft.tasks.classification import Classification
-from weft.tasks.language_modelling import LanguageModelling
-from weft.tasks.task import Task
-from weft.tasks.translation import Translation
+from weft.tasks.trainable import TrainableTask
+from weft.tasks.trainable_classification import TrainableClassification
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
+from weft.tasks.trainable_translation import TrainableTranslation
 
 Inspection = TranslationInspection | LanguageInspection | ClassificationInspection
 
 
-def inspect_text(task: Task[Any, Any, Any], text: str) -> Inspection:
+def inspect_text(task: TrainableTask[Any, Any, Any], text: str) -> Inspection:
     """Run the model on a text and keep what it did. Raises UsageError for an empty text."""
-    if isinstance(task, Translation):
+    if isinstance(task, TrainableTranslation):
         return inspect_translation(task, text)
-    if isinstance(task, LanguageModelling):
+    if isinstance(task, TrainableLanguageModelling):
         return inspect_language(task, text)
-    assert isinstance(task, Classification)
+    assert isinstance(task, TrainableClassification)
     return inspect_classification(task, text)

@@ -13,7 +13,7 @@ from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from weft.inspection.tokens import padded
 from weft.model.mode import evaluating
 from weft.predict.prediction import Prediction
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 Ids = list[int]
 
@@ -24,7 +24,7 @@ _BATCH = 32
 class Probe:
     """A translator and some pairs; each figure is computed when it is first asked for."""
 
-    task: Translation
+    task: TrainableTranslation
     text: ParallelText
 
     @cached_property

@@ -29,10 +29,10 @@ from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import Classifier
 from weft.predict.language_model import LanguageModel
 from weft.predict.settings import BANNED
-from weft.tasks.classification import Classification
-from weft.tasks.language_modelling import LanguageModelling
-from weft.tasks.task import Task
-from weft.tasks.translation import Translation
+from weft.tasks.trainable import TrainableTask
+from weft.tasks.trainable_classification import TrainableClassification
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
+from weft.tasks.trainable_translation import TrainableTranslation
 
 # nats, or of a probability; far above rounding in any model that is well trained
 TOLERANCE = 1e-3
@@ -69,7 +69,7 @@ Probabilities = NDArray[np.float64]
 Read = Callable[[Sequence[Pair]], Float[Tensor, "B T V"]]
 
 
-def selfcheck(task: Task[Any, Any, Any], seed: int = 1) -> list[Proof]:
+def selfcheck(task: TrainableTask[Any, Any, Any], seed: int = 1) -> list[Proof]:
     """Try every proof that the model's task has, on random tokens drawn from the seed.
 
     Where a weight is not a number, no other proof is tried.
@@ -79,11 +79,11 @@ def selfcheck(task: Task[Any, Any, Any], seed: int = 1) -> list[Proof]:
     if not proofs[0].holds:
         return proofs
     with evaluating(task.model):
-        if isinstance(task, Translation):
+        if isinstance(task, TrainableTranslation):
             proofs += _of_translator(task, draw)
-        elif isinstance(task, LanguageModelling):
+        elif isinstance(task, TrainableLanguageModelling):
             proofs += _of_language_model(task, draw)
-        elif isinstance(task, Classification):
+        elif isinstance(task, TrainableClassification):
             proofs += _of_classifier(task, draw)
     return proofs
 
@@ -95,7 +95,7 @@ def _finite(model: torch.nn.Module) -> Proof:
     return Proof("every weight is a number", not wrong, ", ".join(wrong) or "all are")
 
 
-def _of_translator(task: Translation, draw: random.Random) -> Iterator[Proof]:
+def _of_translator(task: TrainableTranslation, draw: random.Random) -> Iterator[Proof]:
     model: Any = task.model  # of two kinds, each with a cache of its own
     device = torch.device(task.machine.device)
     translator = task.predictor()
@@ -135,7 +135,7 @@ def _of_translator(task: Translation, draw: random.Random) -> Iterator[Proof]:
 
 
 def _of_searches(
-    task: Translation, sources: Sequence[Ids], read: Read, limit: float
+    task: TrainableTranslation, sources: Sequence[Ids], read: Read, limit: float
 ) -> Iterator[Proof]:
     """Try what a search gives against what the model gives for its output, read at once."""
     without_shortlist = task.config.model_copy(update={"shortlist": "off"})
@@ -162,7 +162,9 @@ def _of_searches(
     )
 
 
-def _of_language_model(task: LanguageModelling, draw: random.Random) -> Iterator[Proof]:
+def _of_language_model(
+    task: TrainableLanguageModelling, draw: random.Random
+) -> Iterator[Proof]:
     model = task.model
     writer = task.predictor()
     longest = task.config.window_len - 1
@@ -189,7 +191,9 @@ def _of_language_model(task: LanguageModelling, draw: random.Random) -> Iterator
     )
 
 
-def _of_classifier(task: Classification, draw: random.Random) -> Iterator[Proof]:
+def _of_classifier(
+    task: TrainableClassification, draw: random.Random
+) -> Iterator[Proof]:
     by_torch = replace(task, machine=replace(task.machine, plain=True))
     rows = _rows(draw, task.config.vocab_size, task.config.max_len)
     texts = [task.tokenizers[0].decode(ids) for ids in rows]

@@ -29,7 +29,7 @@ from weft.model.mode import evaluating
 from weft.model.recurrent import DotAttention, Seq2SeqRecurrent
 from weft.predict.alignment import WordAlignment, align_words
 from weft.predict.text import one_line
-from weft.tasks.translation import Translation
+from weft.tasks.trainable_translation import TrainableTranslation
 
 Family: TypeAlias = Literal["transformer", "additive", "dot"]
 
@@ -125,7 +125,7 @@ class TranslationInspection:
 
 
 def inspect_translation(
-    task: Translation, text: str, beam_size: int | None = None
+    task: TrainableTranslation, text: str, beam_size: int | None = None
 ) -> TranslationInspection:
     """Translate a text as `Translator` does, then look at the model once more while it writes that
     translation.
@@ -178,14 +178,14 @@ def inspect_translation(
     )
 
 
-def _family(task: Translation) -> Family:
+def _family(task: TrainableTranslation) -> Family:
     if not isinstance(task.model, Seq2SeqRecurrent):
         return "transformer"
     return "dot" if isinstance(task.model.attention, DotAttention) else "additive"
 
 
 def _record(
-    task: Translation, src: list[int], tgt: list[int]
+    task: TrainableTranslation, src: list[int], tgt: list[int]
 ) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
     """Run the model once over source and translation, and record its attention.
 
@@ -199,7 +199,7 @@ def _record(
 
 
 def _vectors(
-    task: Translation, src: list[int], tgt_in: list[int]
+    task: TrainableTranslation, src: list[int], tgt_in: list[int]
 ) -> tuple[Vectors, Vectors]:
     rows = [torch.tensor([ids], device=task.machine.device) for ids in (src, tgt_in)]
     model = task.model

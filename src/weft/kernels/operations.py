@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from weft.kernels import native
 from weft.kernels import training as kernels
-from weft.kernels.activations import (
-    ACTIVATIONS,
-    NORMS,
+from weft.kernels.activations import ACTIVATIONS, NORMS
+from weft.kernels.modules import (
     AnyNorm,
     activation_name,
     norm_name,

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from weft.config import LayerShape
 from weft.kernels import operations
-from weft.kernels.activations import ACTIVATIONS, GATES, NORMS, AnyNorm
+from weft.kernels.activations import GATES
+from weft.kernels.modules import ACTIVATION_MODULES, NORM_MODULES, AnyNorm
 from weft.model.attention import NORM_EPS, AttentionRecord, Mask, MultiHeadAttention
 from weft.model.cache import KeysValues, LayerCache
 
@@ -33,7 +34,7 @@ class GatedFeedForward(nn.Module):
         self.inner = nn.Linear(d_model, d_ff, bias=bias)
         self.gate = nn.Linear(d_model, d_ff, bias=bias)
         self.outer = nn.Linear(d_ff, d_model, bias=bias)
-        self.activation = ACTIVATIONS[GATES[shape.activation]].module()
+        self.activation = ACTIVATION_MODULES[GATES[shape.activation]]()
         self.dropout = nn.Dropout(shape.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
@@ -56,7 +57,7 @@ class FeedForward(nn.Module):
         bias = shape.bias
         self.inner = nn.Linear(d_model, d_ff, bias=bias)
         self.outer = nn.Linear(d_ff, d_model, bias=bias)
-        self.activation = ACTIVATIONS[shape.activation].module()
+        self.activation = ACTIVATION_MODULES[shape.activation]()
         self.dropout = nn.Dropout(shape.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
@@ -214,7 +215,7 @@ class DecoderLayer(nn.Module):
 
 def build_norm(shape: LayerShape) -> AnyNorm:
     """Build a norm over the D numbers of each position."""
-    return NORMS[shape.norm].build(shape.d_model, NORM_EPS, shape.bias)
+    return NORM_MODULES[shape.norm].build(shape.d_model, NORM_EPS, shape.bias)
 
 
 def build_feed_forward(shape: LayerShape) -> FeedForward | GatedFeedForward:

@@ -1,14 +1,9 @@
 """Rows of ids in padded batches of similar length; where memory runs out, in halves of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
-from weft.data.tokenizer import PAD_ID
 from weft.errors import OutOfMemoryError
 
 T = TypeVar("T")
@@ -45,7 +40,7 @@ def in_halves(
     """
     try:
         return [work(rows)]
-    except (MemoryError, torch.OutOfMemoryError):
+    except MemoryError:
         if len(rows) == 1:
             raise too_large(rows[0]) from None
     # outside of the handler, which would keep the failed attempt's tensors alive
@@ -63,12 +58,3 @@ def in_threads(work: Callable[[T], None], parts: Iterable[T], num_threads: int) 
     with ThreadPoolExecutor(num_threads) as pool:
         for _ in pool.map(work, parts):
             pass
-
-
-def padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """Return rows of ids as one array (B, L) of at least one column, shorter rows filled on the
-    right.
-    """
-    width = max(1, *map(len, rows))
-    filled = [[*row, *[PAD_ID] * (width - len(row))] for row in rows]
-    return np.array(filled, np.int64)

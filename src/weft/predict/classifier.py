@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.tokenizer import BOS_ID, Tokenizer
+from weft.engine.batched import padded
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
-from weft.predict.batching import in_batches, in_halves, in_threads, padded
+from weft.predict.batching import in_batches, in_halves, in_threads
 from weft.predict.doubts import Doubts
 from weft.predict.text import one_line
 

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.config import SamplingSection
+from weft.data.streams import overlap, scoring_starts
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
-from weft.data.windows import overlap, scoring_starts
 from weft.decoding.draws import Draws
 from weft.decoding.sampling import (
     Chooser,
     Logits,
     Sampling,
-    log_softmax,
     sample_tokens,
 )
 from weft.decoding.speculative import (
@@ -274,8 +273,9 @@ class LanguageModel:
         log_probs: list[float] = []
         for start in scoring_starts(len(labels), self.window_len):
             window = slice(start, start + self.window_len)
-            scored = self._score_window(inputs[window], labels[window])
-            log_probs += scored[overlap(self.window_len) if start else 0 :]
+            scored = self.label_log_probs(inputs[window], labels[window])
+            num_seen = overlap(self.window_len) if start else 0
+            log_probs += scored[num_seen:].tolist()
         total = math.fsum(log_probs)
         num_bytes = len(text.encode("utf-8", "surrogatepass"))
         if not math.isfinite(total):
@@ -293,15 +293,22 @@ class LanguageModel:
             token_log_probs=log_probs,
         )
 
-    def _score_window(self, inputs: list[int], labels: list[int]) -> list[float]:
-        """Return the log-probability of each label after the inputs up to its place."""
+    def label_log_probs(
+        self, inputs: Sequence[int], labels: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Return the log-probability (L) of each of L labels after the inputs up to its place.
+
+        The model reads a window at a time: L is at most `window_len`.
+        """
         start = self.model.prefill(np.zeros((1, 0), np.int64))
         logits, _ = self._steps(inputs, start)
-        log_probs = []
-        for row, label in zip(logits, labels, strict=True):
-            scores = row[None].astype(np.float64)
-            log_probs.append(float(log_softmax(scores)[0, label]))
-        return log_probs
+        scores = logits.astype(np.float64)
+        # infinities less each other are not numbers, as they should be
+        with np.errstate(invalid="ignore"):
+            scores -= scores.max(1, keepdims=True)
+        chosen = scores[np.arange(len(labels)), labels]
+        np.exp(scores, out=scores)
+        return chosen - np.log(scores.sum(1))
 
 
 @dataclass(frozen=True)

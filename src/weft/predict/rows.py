@@ -3,27 +3,23 @@
 Native engines search where the models have them, else the models' own steps do. The result depends
 on the row and the settings alone. How long a hypothesis may be is set here (`most_tokens`).
 
-Shapes: B rows, S source tokens, T target tokens, N hypotheses, L new ones, D d_model, V vocabulary.
+Shapes: B rows, S source tokens, T target tokens.
 """
 
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID
-from weft.decoding.decoder import Cache, Engine, Hypothesis
+from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.search import (
     BeamSettings,
@@ -34,80 +30,30 @@ from weft.decoding.search import (
     streamed_search,
 )
 from weft.decoding.shortlist import Shortlist
+from weft.engine.batched import Steps, padded
 from weft.engine.ensemble import EnsembleEngine
-from weft.engine.torch_steps import engine_of_steps
 from weft.errors import OutOfMemoryError
 from weft.predict.alignment import CrossAttention, Floats
-from weft.predict.batching import in_batches, in_halves, padded
+from weft.predict.batching import in_batches, in_halves
 from weft.predict.prediction import OutputLimit
 from weft.predict.segments import SourceRow
 from weft.predict.settings import BANNED, DecodingSettings
-from weft.predict.text import evaluating
 
-C = TypeVar("C", bound=Cache)
 R = TypeVar("R")
-
-
-class TranslationModel(Protocol[C]):
-    """A model as a translator needs it: source rows end with eos, target rows start with bos,
-    padding is 0.
-    """
-
-    training: bool
-
-    @property
-    def max_len(self) -> int:
-        """Return how many positions it has, on either side."""
-        ...
-
-    def train(self, mode: bool = True) -> Any:
-        """Set the mode as `torch.nn.Module.train` does."""
-        ...
-
-    def prefill(self, src: Int[Tensor, "B S"], /) -> C:
-        """Read the source."""
-        ...
-
-    def decode(
-        self, ids: Int[Tensor, "N L"], cache: C, /
-    ) -> tuple[Float[Tensor, "N L D"], C]:
-        """Return the states of the newest target positions, and the longer cache."""
-        ...
-
-    def output(self, states: Float[Tensor, "N D"], /) -> Float[Tensor, "N V"]:
-        """Return the logits of the token after each state."""
-        ...
 
 
 @dataclass(frozen=True)
 class Member:
-    """A model as one of those that search together.
+    """A model as one of those that search together; it has `max_len` positions on either side.
 
-    An `engine` has the same weights and searches in the model's place. `cross_attention` computes
-    the attention to the source.
+    `steps` are the model's own. An `engine` has the same weights and searches in their place.
+    `cross_attention` computes the attention to the source.
     """
 
-    model: TranslationModel[Any]
-    device: torch.device
+    max_len: int
+    steps: Steps[Any]
     engine: Engine | None = None
     cross_attention: CrossAttention | None = None
-
-    def prefill(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Return the model's cache for rows of source ids."""
-        src = torch.from_numpy(padded(rows))
-        return self.model.prefill(src.to(self.device))
-
-    def step(
-        self, newest: Int[Tensor, "N"], cache: Any
-    ) -> tuple[Float[Tensor, "N V"], Any]:
-        """Return the logits after one more token of each row, and the longer cache."""
-        states, cache = self.model.decode(newest[:, None], cache)  # N -> N 1 D
-        return self.model.output(states[:, -1]), cache
-
-    @property
-    def steps(self) -> Engine:
-        """Return an engine that takes the model's own steps, used where there is no native one."""
-        return engine_of_steps(self.prefill, self.step, self.device)
 
 
 @dataclass(frozen=True)
@@ -159,10 +105,9 @@ class RowSearch:
         if self.engine is not None and requested.exhaustive is None:
             return self._find_with(self.engine, rows, settings, requested.batch_tokens)
         hypotheses: dict[SourceRow, list[Hypothesis]] = {}
-        with self._evaluating():
-            for batch in _batches(rows, settings):
-                ranked = _in_halves(batch, self._search, settings)
-                hypotheses |= zip(batch, ranked, strict=True)
+        for batch in _batches(rows, settings):
+            ranked = _in_halves(batch, self._search, settings)
+            hypotheses |= zip(batch, ranked, strict=True)
         return hypotheses
 
     def tokens(self, row: SourceRow, settings: Resolved) -> Iterator[int]:
@@ -170,10 +115,8 @@ class RowSearch:
         engine = self.engine or self._own_steps()
         try:
             (sentence,) = self._sentences([row], settings)
-            steps = streamed_search(engine.session(1, 1), sentence, settings.beams)
-            while (token := self._next(steps)) is not None:
-                yield token
-        except (MemoryError, torch.OutOfMemoryError):
+            yield from streamed_search(engine.session(1, 1), sentence, settings.beams)
+        except MemoryError:
             raise _too_large(len(row.ids), settings) from None
 
     def attend(
@@ -188,10 +131,9 @@ class RowSearch:
         def attend(batch: list[SourceRow], settings: Resolved) -> list[list[Floats]]:
             return self._attend({row: ranked[row] for row in batch})
 
-        with self._evaluating():
-            for batch in _batches(ranked, settings):
-                maps = _in_halves(batch, attend, settings)
-                attention |= zip(batch, maps, strict=True)
+        for batch in _batches(ranked, settings):
+            maps = _in_halves(batch, attend, settings)
+            attention |= zip(batch, maps, strict=True)
         return attention
 
     def _attend(
@@ -217,22 +159,6 @@ class RowSearch:
         )
         return [list(islice(parts, len(each))) for each in ranked.values()]
 
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        """Use all models without dropout and gradients, as `evaluating` does one."""
-        with ExitStack() as stack:
-            for member in self.members:
-                stack.enter_context(evaluating(member.model))
-            yield
-
-    def _next(self, steps: Iterator[int]) -> int | None:
-        """Take a step with the models in evaluation mode; return its token, None after the last.
-
-        The models have left that mode before the caller goes on.
-        """
-        with self._evaluating():
-            return next(steps, None)
-
     def _find_with(
         self, engine: Engine, rows: list[SourceRow], settings: Resolved, budget: int
     ) -> dict[SourceRow, list[Hypothesis]]:
@@ -245,7 +171,7 @@ class RowSearch:
         try:
             ranked = search_all(engine, sentences, beams, self.workers, budget)
             return {row: ranked[i] for i, row in enumerate(rows)}
-        except (MemoryError, torch.OutOfMemoryError):
+        except MemoryError:
             longest = max(len(row.ids) for row in rows)
             if budget <= longest * beams.beam_size:
                 raise _too_large(longest, settings) from None
@@ -273,16 +199,16 @@ class RowSearch:
     ) -> list[Hypothesis]:
         (member,) = self.members
         most = self._most_tokens_of(row)
+        steps = member.steps
         return exhaustive_search(
-            member.step,
-            member.prefill([row.ids]),
+            steps.step,
+            steps.prefill([row.ids]),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
             max_len=min(max_len, most),
             length_penalty=beams.length_penalty,
             n_best=beams.n_best,
             banned_ids=BANNED,
-            device=member.device,
         )
 
     def _sentences(

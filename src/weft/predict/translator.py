@@ -64,7 +64,7 @@ class Translator:
         self.tgt_tokenizer = tgt_tokenizer
         self.src_lang, self.tgt_lang = languages
         self.decoding = decoding
-        self.max_len = member.model.max_len
+        self.max_len = member.max_len
         self.lengths = lengths.within(RowLengths(self.max_len, self.max_len))
         self.utilities = utilities or {}
         self.uses_shortlist = uses_shortlist

@@ -1,13 +1,11 @@
-"""The weights of a Transformer as a folder stores them: by their names, from safetensors, mapped.
+"""The weights of a Transformer, found by the names that a folder stores them by.
 
 Shapes: D d_model, d head_dim, L positions.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,37 +35,8 @@ from weft.engine.weights import (
 NORM_EPS = 1e-5
 SCALES = ".scales"
 _BASE = 10_000.0  # of the wave lengths of positions
-_TYPES: Mapping[str, Any] = {
-    "F32": np.float32,
-    "BF16": np.uint16,
-    "I8": np.int8,
-    "I32": np.int32,
-    "I64": np.int64,
-}
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
-
-
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Map the arrays of a sound safetensors file, by name; bfloat16 becomes float32."""
-    data = np.memmap(path, np.uint8, "r")
-    header_end = 8 + int(data[:8].view(np.uint64)[0])
-    header = json.loads(data[8:header_end].tobytes())
-    header.pop("__metadata__", None)
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, facts in header.items():
-        start, end = facts["data_offsets"]
-        part = data[header_end + start : header_end + end]
-        kind = facts["dtype"]
-        array = part.view(_TYPES[kind]).reshape(facts["shape"])
-        arrays[name] = _from_bfloat16(array) if kind == "BF16" else array
-    return arrays
-
-
-def _from_bfloat16(upper: NDArray[np.uint16]) -> Floats:
-    """Return numbers whose upper 16 bits are these, and the lower ones 0."""
-    bits = upper.astype(np.uint32) << 16
-    return bits.view(np.float32)
 
 
 def seq2seq_weights(shape: Seq2SeqSection, arrays: Arrays) -> Weights:

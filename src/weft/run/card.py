@@ -54,7 +54,7 @@ def names_alone(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def model_card(
-    task: Task[Any, Any, Any],
+    task: Task[Any, Any],
     facts: Mapping[str, Any],
     verdict: Mapping[str, Any],
     judged: Sequence[str],

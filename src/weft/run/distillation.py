@@ -28,13 +28,13 @@ from weft.folder.model_folder import (
     TranslationConfig,
     open_model_folder,
 )
-from weft.kernels.machine import machine_for_command
 from weft.predict.prediction import Prediction
 from weft.recipes.file import with_values
 from weft.run.origin import refuse_foreign
 from weft.run.record import Verdict, keeping_record
 from weft.run.request import Request
 from weft.run.train import ending_clearly, train
+from weft.tasks.opening import load_task
 from weft.tasks.task import config_of
 from weft.tasks.translation import Translation
 from weft.training.log import Log
@@ -229,7 +229,8 @@ def _translate(
     """Write a JSON object a sentence, from where an earlier start was stopped."""
     facts = teacher.facts(text)
     durable.write_json(files.teacher, facts)
-    task = Translation.load(teacher.folder, machine_for_command())
+    task = load_task(teacher.folder, is_command=True)
+    assert isinstance(task, Translation)
     why = task.why_no_engine()
     slow = [f"without native kernels ({why}) translating takes longer"] if why else []
     for note in [*_reading_notes(text), *slow]:

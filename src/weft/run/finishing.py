@@ -4,15 +4,13 @@ Nothing that resuming needs is touched: the command that trains continues afterw
 never been, and puts its own model in the place of this one.
 """
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from weft.config import Recipe
-from weft.data.texts import Sources, Texts
-from weft.errors import DataError, FolderError, UsageError
+from weft.errors import FolderError, UsageError
 from weft.folder import durable, model_folder
 from weft.folder.layout import (
     DONE,
@@ -22,14 +20,17 @@ from weft.folder.layout import (
     why_refused,
 )
 from weft.folder.model_folder import RunFolder
-from weft.kernels.machine import Machine, machine_for_use
+from weft.kernels import torch_machine
+from weft.kernels.machine import Machine
+from weft.kernels.torch_machine import machine_for_torch
 from weft.recipes.file import build_recipe
+from weft.run.begun import read_record, texts_again
 from weft.run.card import test_score
-from weft.run.origin import checkpoint_facts, read_record
+from weft.run.origin import checkpoint_facts
 from weft.run.publication import TrainedRun, publish
 from weft.run.record import ENDED, Verdict, keeping_record, read_verdict
 from weft.tasks.choice import TASKS
-from weft.tasks.task import Task, read_tokenizers
+from weft.tasks.trainable import TrainableTask, read_tokenizers
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log
 
@@ -65,7 +66,7 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
             record.stand_at(state.progress, checkpoints.newest_step)
             record.enter("scoring")
             task = _model_of(folder, recipe)
-            texts, doubt = _texts_again(origin, recipe)
+            texts, doubt = texts_again(origin, recipe)
             doubts = _doubts(earlier, doubt)
             verdict = record.verdict
             verdict.notes = list(dict.fromkeys([*verdict.notes, *doubts]))
@@ -86,27 +87,6 @@ def finish(out: Path, log: Log | None = None, *, quiet: bool = False) -> Verdict
             else:
                 verdict.end(FINISHED_EARLY, 0, _how_far(verdict))
     return verdict
-
-
-def held_out(model: Path) -> tuple[str, Any]:
-    """Read again what the run in a folder holds out; return which part, and its text.
-
-    The test text, or else dev. Raises UsageError, with the reason, where there is none.
-    """
-    folder = RunFolder(model)
-    if not folder.recipe.is_file():
-        raise UsageError(
-            f"{model} holds no run whose held-out text could be taken; give DATA"
-        )
-    origin = read_record(folder)
-    recipe = build_recipe(origin["recipe"], str(folder.recipe))
-    texts, doubt = _texts_again(origin, recipe)
-    parts = {} if texts is None else {"test": texts.test, "dev": texts.dev}
-    for name, part in parts.items():
-        if part is not None and len(part):
-            return name, part
-    why = doubt.removeprefix("no scores on test: ") or "it has none"
-    raise UsageError(f"the run in {model} gives no held-out text: {why}; give DATA")
 
 
 def _origin_of(folder: RunFolder) -> dict[str, Any]:
@@ -149,7 +129,7 @@ def _doubts(earlier: Verdict, doubt: str) -> list[str]:
     return doubts
 
 
-def _model_of(folder: RunFolder, recipe: Recipe) -> Task[Any, Any, Any]:
+def _model_of(folder: RunFolder, recipe: Recipe) -> TrainableTask[Any, Any, Any]:
     """Return the run's own model, its weights still to come."""
     if not folder.config.is_file():
         raise FolderError(
@@ -166,52 +146,8 @@ def _machine_of(folder: RunFolder) -> Machine:
     try:
         machine = Machine(**durable.read_json(folder.machine))
         if machine.device == "cpu" or torch.cuda.is_available():
-            machine.prepare()
+            torch_machine.prepare(machine)
             return machine
     except (FolderError, TypeError, UsageError):
         pass
-    return machine_for_use()
-
-
-def _texts_again(
-    origin: Mapping[str, Any], recipe: Recipe
-) -> tuple[Texts[Any] | None, str]:
-    """Return the run's text, read once more from where it was; else why not, in a sentence."""
-    why = "where they lay is not known"
-    for sources in _sources(origin):
-        try:
-            texts = TASKS[recipe.task].gather(recipe, sources)
-        except (DataError, FolderError, UsageError) as error:
-            why = str(error).split("\n", maxsplit=1)[0]
-            continue
-        if _hashes(texts.facts()) == _hashes(origin["texts"]):
-            return texts, ""
-        why = "it has changed since training began"
-    return None, f"no scores on test: the text was not found again ({why})"
-
-
-def _sources(origin: Mapping[str, Any]) -> Iterator[Sources]:
-    """Yield the files as they were named: from here, then from where training was begun."""
-    named = origin.get("sources")
-    if not isinstance(named, dict):
-        return
-    for folder in (Path(), Path(str(named.get("directory", "")))):
-        train = tuple(_within(folder, name) for name in named.get("train", ()))
-        parts = {
-            part: _within(folder, named[part])
-            for part in ("dev", "test")
-            if named.get(part)
-        }
-        yield Sources(train, parts.get("dev"), parts.get("test"))
-
-
-def _within(folder: Path, name: str) -> str:
-    """Return a name of one file, or of two joined by a comma, as it stands in a folder."""
-    path = folder / name
-    if path.is_file():
-        return str(path)
-    return ",".join(str(folder / part) for part in name.split(","))
-
-
-def _hashes(facts: Mapping[str, Any]) -> dict[str, str]:
-    return {part: about["sha256"] for part, about in facts.items()}
+    return machine_for_torch()

@@ -19,6 +19,7 @@ from weft.folder import durable
 from weft.folder.model_folder import VERSION, RunFolder, is_finished
 from weft.recipes.file import build_recipe, with_values
 from weft.recipes.problems import as_written
+from weft.run.begun import read_record
 from weft.run.record import ENDED, read_verdict
 from weft.training.checkpoint import Checkpoints
 
@@ -164,27 +165,6 @@ def _is_over(folder: RunFolder) -> bool:
     """Return whether the folder's run came to its end."""
     verdict = read_verdict(folder.verdict)
     return verdict is not None and verdict.outcome in ENDED
-
-
-def read_record(folder: RunFolder) -> dict[str, Any]:
-    """Read what the run was begun from. Raises FolderError where that is missing or damaged."""
-    record = durable.read_json(folder.recipe)
-    keys = {"recipe", "texts", "from"}
-    if not isinstance(record, dict) or not keys <= record.keys():
-        raise FolderError(
-            f"{folder.recipe}: does not say what the run was started from; restore the file"
-        )
-    return _without_tracker(record)
-
-
-def _without_tracker(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record without the key of a tracker that is gone: it decided no result."""
-    recipe = record["recipe"]
-    training = recipe.get("training") if isinstance(recipe, dict) else None
-    if not isinstance(training, dict) or "trackio" not in training:
-        return record
-    kept = {key: value for key, value in training.items() if key != "trackio"}
-    return {**record, "recipe": {**recipe, "training": kept}}
 
 
 def read_task(folder: RunFolder) -> str:

@@ -13,7 +13,7 @@ from weft.data.texts import Texts
 from weft.errors import UsageError, WeftError
 from weft.folder.layout import RunFolder
 from weft.run.request import Request
-from weft.tasks.task import Task
+from weft.tasks.trainable import TrainableTask
 from weft.training.budget import (
     EVALUATIONS,
     PUBLISHING,
@@ -40,7 +40,7 @@ EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
 FEWEST_STEPS, MOST_STEPS = 500, 100_000
 JUDGED = 200  # rows of dev that the verdict at the end looks at
 
-AnyTask = Task[Any, Any, Any]
+AnyTask = TrainableTask[Any, Any, Any]
 
 
 @dataclass(frozen=True)

@@ -19,26 +19,22 @@ from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, OutOfMemoryError, UsageError
 from weft.folder import durable, model_folder
 from weft.folder.model_folder import RunFolder, StoredModel
-from weft.kernels.machine import (
-    Machine,
-    choose_machine,
-    counted_threads,
-    is_out_of_memory,
-    threads_asked,
-    usable_cores,
-)
+from weft.kernels import torch_machine
+from weft.kernels.machine import Machine, counted_threads, threads_asked, usable_cores
+from weft.kernels.torch_machine import choose_machine, is_out_of_memory
+from weft.predict.parameters import stored_shapes
 from weft.run.origin import read_overrides
 from weft.run.planning import Planned, Workload, choose_plan
 from weft.run.record import RunRecord
 from weft.run.request import Request
 from weft.tasks.choice import TASKS
-from weft.tasks.task import Task, read_tokenizers, write_tokenizers
+from weft.tasks.trainable import TrainableTask, fill, read_tokenizers, write_tokenizers
 from weft.training.distributed import World
 from weft.training.log import Log
 from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
 from weft.training.trainer import AnyBatches, Evaluate
 
-AnyTask = Task[Any, Any, Any]
+AnyTask = TrainableTask[Any, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ def prepare(
     _begin_task(task, material, folder)
     encoded = task.prepare(folder.stores, texts, recipe)
     evaluate = task.dev_evaluation(folder, texts, recipe)
-    with machine.computing():  # by the steps that training will take
+    with torch_machine.computing(machine):  # by the steps that training will take
         parts = _choose_parts(folder, task, encoded.batches, world, log)
         work = Workload(recipe, task, encoded.batches, texts, parts)
         planned = choose_plan(request, is_resumed, work, world)
@@ -168,7 +164,9 @@ def _choose_machine(
     settings = recipe.training
     threads = settings.threads or (cores if world.size > 1 else None)
     stages.enter("measuring this machine")
-    machine = choose_machine(settings.precision, threads, settings.kernels).measured()
+    machine = torch_machine.measured(
+        choose_machine(settings.precision, threads, settings.kernels)
+    )
     machine = replace(machine, parts=0)
     durable.write_json(folder.machine, asdict(machine))
     return machine
@@ -207,7 +205,7 @@ def _with_threads(
         f"note: resumed with {now}, started with {before}: the last bits of its sums may differ"
     )
     machine = replace(machine, threads=threads)
-    machine = machine.measured() if machine.peak_flops else machine
+    machine = torch_machine.measured(machine) if machine.peak_flops else machine
     durable.write_json(folder.machine, asdict(machine))
     return machine
 
@@ -321,6 +319,7 @@ def _begin_task(task: AnyTask, material: Material, folder: RunFolder) -> None:
         words = (start.folder / model_folder.WORDS).read_bytes()
         durable.write_bytes(folder.words, words)
     if start is not None:
-        start.load_weights(task.model)
+        is_int8 = start.config.weights == "int8"
+        fill(task.model, start.weights(stored_shapes(task.parameters(), is_int8)))
     if material.recipe.training.activation_checkpointing:
         recompute_layers(task.model)

@@ -20,13 +20,13 @@ from weft.run.judging.judgement import NOT_JUDGED, USABLE, Judgement
 from weft.run.judging.verdict import judge_run
 from weft.run.record import RunRecord, Verdict
 from weft.run.repetition import Repetition, repetition_of
-from weft.tasks.task import Task
+from weft.tasks.trainable import TrainableTask
 from weft.training.budget import TimePlan, more_steps, read_time_plan
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log, evaluation_seconds, roughly
 from weft.training.schedule import as_options
 
-AnyTask = Task[Any, Any, Any]
+AnyTask = TrainableTask[Any, Any, Any]
 Settings = Mapping[str, int | float]
 
 
@@ -171,7 +171,7 @@ def _known_words(
     own = KnownWords.of(row[0] for row in task.overlap_rows(texts.train))
     if not folder.words.is_file():
         return own
-    return own.joined(KnownWords(read_words(folder.words).numpy()))
+    return own.joined(KnownWords(read_words(folder.words)))
 
 
 def _advice(

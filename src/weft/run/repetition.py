@@ -16,7 +16,7 @@ from weft.folder.layout import RunFolder
 from weft.recipes.file import build_recipe, with_values
 from weft.recipes.problems import as_written
 from weft.recipes.written import as_toml
-from weft.run.origin import read_record
+from weft.run.begun import read_record
 from weft.run.record import Verdict, read_verdict
 from weft.training.budget import TimePlan, read_time_plan
 from weft.training.schedule import learning_rate

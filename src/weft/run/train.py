@@ -15,7 +15,8 @@ from weft.config import Recipe
 from weft.data.check.finding import counted
 from weft.errors import Interrupted, OutOfMemoryError
 from weft.folder.layout import RunFolder, how_to_resume
-from weft.kernels.machine import is_out_of_memory
+from weft.kernels import torch_machine
+from weft.kernels.torch_machine import is_out_of_memory
 from weft.run.beginning import ended_verdict, how_to_extend, take_folder
 from weft.run.origin import SET_ASIDE, checkpoint_facts
 from weft.run.preparing import Material, Training, prepare, read_material
@@ -85,7 +86,7 @@ def train(
         trainer = _build_trainer(
             training, recipe, checkpoints, record, world, log, before
         )
-        with training.task.machine.computing():
+        with torch_machine.computing(training.task.machine):
             outcome = _run(trainer, record)
         if world.is_first:
             run = TrainedRun(folder, request.command, checkpoints, record, log)

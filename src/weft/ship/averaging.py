@@ -162,6 +162,7 @@ The scores above are those of the original model, not of this one.
         "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest(),
     }
     words = read_words(stored.folder / WORDS) if stored.config.known_words else None
-    contents = Contents(weights, stored.tokenizers, words=words)
+    arrays = {name: tensor.numpy() for name, tensor in weights.items()}
+    contents = Contents(arrays, stored.tokenizers, words=words)
     save_model_folder(out, stored.config, contents, card, facts)
     keep_train_hashes(stored.folder, out)

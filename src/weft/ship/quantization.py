@@ -8,17 +8,15 @@ new folder, and writes no folder where too much is lost.
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from weft.config import Seq2SeqSection
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
@@ -28,25 +26,28 @@ from weft.decoding.shortlist import learn_shortlist
 from weft.engine.bindings import Engine, Session, quantized
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
+from weft.folder.arrays import Arrays
+from weft.folder.layout import SCALES
 from weft.folder.model_folder import (
     CARD,
-    SCALES,
     WEIGHTS,
     WORDS,
     Contents,
     RunFolder,
+    StoredModel,
+    TranslationConfig,
     keep_train_hashes,
     open_model_folder,
-    quantized_names,
     save_model_folder,
 )
-from weft.kernels.machine import Machine
-from weft.model.transformer import Seq2SeqTransformer
+from weft.kernels.machine import machine_for_use
+from weft.predict.parameters import stored_shapes
 from weft.predict.translator import Translator
+from weft.predict.weights import seq2seq_weights
+from weft.run.begun import held_out
 from weft.run.card import ABOUT_RUN, without_folders
-from weft.run.finishing import held_out
 from weft.tasks.task import training_hashes
-from weft.tasks.translation import Translation
+from weft.tasks.translation import Translation, parameters_of
 
 REPORT = "parity.json"
 _TIMED = 500  # texts
@@ -156,7 +157,6 @@ def quantize(
     folder: Path,
     data: Sequence[str],
     out: Path,
-    machine: Machine,
     max_bleu_loss: float = 0.5,
     shortlist: Sequence[str] = (),
 ) -> Parity:
@@ -175,15 +175,9 @@ def quantize(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--output {out}: holds something already; give a new folder")
     stages.enter("loading the model")
-    exact = Translation.load(folder, replace(machine, device="cpu"))
-    if not isinstance(exact.model, Seq2SeqTransformer):
-        raise UsageError(
-            f"{folder}: holds a recurrent model; only Transformers have an int8 form"
-        )
-    if exact.config.weights == "int8":
-        raise UsageError(
-            f"{folder}: is in int8 already; give the folder that it was made from"
-        )
+    stored = open_model_folder(folder)
+    _refuse_without_int8(stored)
+    exact = Translation.load(folder, machine_for_use())
     if missing := exact.why_no_engine():
         raise UsageError(f"int8 needs the native engine: {missing}")
     part, text = ("", exact.read(data)) if data else held_out(folder)
@@ -197,9 +191,13 @@ def quantize(
     for note in notes:  # before the work, which may take long
         stages.say(f"note: {note}")
     before, engine = _translated(exact, text.src, "as it is")
-    weights = _int8_weights(exact.model)
+    original = stored.weights(stored_shapes(parameters_of(exact.config)))
+    weights = _int8_weights(exact.config, original)
     config = exact.config.model_copy(update={"weights": "int8"})
-    small = replace(exact, model=_read_back(exact.model, weights), config=config)
+    assert isinstance(config.model, Seq2SeqSection)
+    small = replace(
+        exact, weights=seq2seq_weights(config.model, weights), config=config
+    )
     after, int8_engine = _translated(small, text.src, "in int8")
     stages.enter("comparing probabilities")
     agreement, largest, mean, tokens = _compared(
@@ -218,8 +216,8 @@ def quantize(
         bleu=scores.bleu,
         bleu_int8=int8_scores.bleu,
         bleu_signature=scores.bleu_signature,
-        bytes=sum(p.numel() * p.element_size() for p in exact.model.parameters()),
-        bytes_int8=sum(t.numel() * t.element_size() for t in weights.values()),
+        bytes=sum(array.nbytes for array in original.values()),
+        bytes_int8=sum(array.nbytes for array in weights.values()),
         notes=notes,
     )
     if shortlist:
@@ -317,31 +315,26 @@ def _times_as_fast(predictor: Translator, texts: Sequence[str]) -> float:
     return min(seconds[False]) / min(seconds[True])
 
 
-def _int8_weights(model: Seq2SeqTransformer) -> dict[str, Tensor]:
-    """Return the tensors of an int8 folder."""
-    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    for name in quantized_names(model):
-        steps, scales = quantized(weights[name].numpy())
-        weights[name] = torch.from_numpy(steps)
-        weights[name + SCALES] = torch.from_numpy(scales)
+def _refuse_without_int8(stored: StoredModel) -> None:
+    """Raise UsageError for a model that has no int8 form, or has it already."""
+    if stored.config.is_recurrent:
+        raise UsageError(
+            f"{stored.folder}: holds a recurrent model; only Transformers have an int8 form"
+        )
+    if stored.config.weights == "int8":
+        raise UsageError(
+            f"{stored.folder}: is in int8 already; give the folder that it was made from"
+        )
+
+
+def _int8_weights(config: TranslationConfig, original: Arrays) -> Arrays:
+    """Return the arrays of an int8 folder."""
+    weights = dict(original)
+    for parameter in parameters_of(config):
+        if parameter.is_linear:
+            name = parameter.name
+            weights[name], weights[name + SCALES] = quantized(original[name])
     return weights
-
-
-def _read_back(
-    model: Seq2SeqTransformer, weights: Mapping[str, Tensor]
-) -> Seq2SeqTransformer:
-    """Return the model that loading these weights gives.
-
-    Embeddings that share an int8 matrix are rounded as well.
-    """
-    copy = deepcopy(model)
-    with torch.no_grad():
-        for name, parameter in copy.named_parameters():
-            scales = weights.get(name + SCALES)
-            parameter.copy_(
-                weights[name] if scales is None else weights[name] * scales[:, None]
-            )
-    return copy
 
 
 def _translated(
@@ -420,7 +413,7 @@ def _write(
     folder: Path,
     out: Path,
     task: Translation,
-    weights: Mapping[str, Tensor],
+    weights: Arrays,
     found: Parity,
     data: Sequence[str],
 ) -> None:
@@ -450,12 +443,9 @@ above, by rounding its weights to int8 after training. On {found.sentences:,} se
 {about}
 """
     facts = {"quantized_from": origin}
-    tensors = None
-    if task.shortlist:
-        arrays = asdict(task.shortlist)
-        tensors = {name: torch.from_numpy(x) for name, x in arrays.items()}
-    words = None if task.known is None else torch.from_numpy(task.known.hashes)
-    contents = Contents(weights, stored.tokenizers, tensors, words)
+    listed = asdict(task.shortlist) if task.shortlist else None
+    words = None if task.known is None else task.known.hashes
+    contents = Contents(weights, stored.tokenizers, listed, words)
     save_model_folder(out, task.config, contents, card, facts)
     keep_train_hashes(folder, out)
     notes = [without_folders(note, files) for note in found.notes]

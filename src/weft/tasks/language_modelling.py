@@ -1,59 +1,43 @@
-"""Language modelling: a causal Transformer, its tokenizer, its windows and its scores, bound
-plainly.
-"""
+"""Language modelling with a model in a folder: its tokenizer, its windows and its scores."""
 
 import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar, Self
-
-import torch
+from typing import Any, ClassVar, Self
 
 from weft.config import LanguageRecipe
 from weft.console import stages
 from weft.data.check.finding import counted
-from weft.data.documents import Documents, from_documents, read_documents
-from weft.data.languages import UNKNOWN
+from weft.data.documents import Documents, read_documents
 from weft.data.store import TextStore, prepare_text_store
+from weft.data.streams import ScoredWindow, scored_windows
 from weft.data.texts import Sources, Texts, gather_documents
-from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizer
-from weft.data.windows import PackedBatches, StreamBatches, WindowBatch, scoring_windows
-from weft.engine.from_model import build_writer
-from weft.engine.torch_steps import TorchWriter
-from weft.errors import UsageError
+from weft.data.tokenizer import Tokenizer
+from weft.engine.plain_models import PlainWriter
+from weft.engine.weights import Weights
+from weft.engine.writer import writer_of
 from weft.evaluation.language import LanguageScores, language_scores
 from weft.folder import model_folder
 from weft.folder.layout import WORK
-from weft.folder.model_folder import FolderConfig, LanguageConfig, RunFolder
+from weft.folder.model_folder import LanguageConfig
 from weft.kernels.machine import Machine
-from weft.model.causal import CausalTransformer
-from weft.model.flops import Cost, causal_cost
-from weft.predict.language_model import LanguageModel
+from weft.predict.language_model import CausalModel, LanguageModel
+from weft.predict.parameters import Parameters, causal_parameters, stored_shapes
+from weft.predict.weights import causal_weights
 from weft.tasks.task import (
     Portrait,
-    Prepared,
     Task,
     config_of,
-    keep_model_of,
-    keep_samples,
-    load_into,
     load_tokenizers,
-    refuse_other_kind,
     refuse_other_size,
 )
-from weft.training.loss import CrossEntropy, LossSums, twice
-
-_SCORED_TOKENS = 8192  # of one batch while scoring
-_PROMPT_CHARS = 80
-_TRIAL_CHARS = 2000  # of a document, that are scored to foresee how long all takes
 
 
-@dataclass(frozen=True)
-class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelling(Task[LanguageRecipe, Documents]):
     """Language modelling: the next token at every position."""
 
     name: ClassVar[str] = "language-modelling"
@@ -62,81 +46,12 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
 
     config: LanguageConfig
     tokenizers: tuple[Tokenizer]
-    model: CausalTransformer
     machine: Machine
-    loss: CrossEntropy
+    weights: Weights | None = None
 
     @classmethod
     def gather(cls, recipe: LanguageRecipe, given: Sources) -> Texts[Documents]:
         return gather_documents(recipe.data, given)
-
-    @classmethod
-    def resolve(
-        cls,
-        recipe: LanguageRecipe,
-        texts: Texts[Documents],
-        start: FolderConfig | None,
-        where: str,
-    ) -> LanguageRecipe:
-        if start is None:
-            return recipe
-        kept = keep_model_of(recipe, start, where)
-        window_len = recipe.batches.window_len
-        if window_len > kept.model.max_len:
-            raise UsageError(
-                f"batches.window_len = {window_len} is longer than the {kept.model.max_len} positions of {where}; "
-                "set it to as many or fewer"
-            )
-        return kept
-
-    @classmethod
-    def learn_tokenizers(
-        cls, recipe: LanguageRecipe, texts: Texts[Documents]
-    ) -> tuple[Tokenizer, ...]:
-        return (build_tokenizer(recipe.tokenizer, texts.train.texts),)
-
-    @classmethod
-    def build(
-        cls,
-        recipe: LanguageRecipe,
-        texts: Texts[Documents],
-        tokenizers: tuple[Tokenizer, ...],
-        machine: Machine,
-    ) -> Self:
-        (tokenizer,) = tokenizers
-        config = LanguageConfig(
-            weft_version=model_folder.VERSION,
-            task="language-modelling",
-            lang=recipe.data.lang or UNKNOWN,
-            vocab_size=tokenizer.vocab_size,
-            documents=recipe.data.documents,
-            raw=recipe.data.raw,
-            packing=recipe.batches.packing,
-            window_len=recipe.batches.window_len,
-            model=recipe.model,
-            tokenizer=tokenizer.settings,
-            tokenizer_steps=tokenizer.steps,
-            weights="float32",
-            decoding=recipe.decoding,
-        )
-        torch.manual_seed(recipe.training.seed)
-        model = _build_model(config).to(machine.prepare())
-        settings = recipe.training
-        loss = CrossEntropy(settings.label_smoothing, PAD_ID, settings.r_drop)
-        return cls(config, (tokenizer,), model, machine, loss)
-
-    @classmethod
-    def untrained(
-        cls, config: FolderConfig, tokenizers: tuple[Tokenizer, ...], machine: Machine
-    ) -> Self:
-        config, (tokenizer,) = refuse_other_kind(config, LanguageConfig), tokenizers
-        return cls(
-            config,
-            (tokenizer,),
-            _build_model(config).to(machine.prepare()),
-            machine,
-            CrossEntropy(),
-        )
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
@@ -144,52 +59,12 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         config = config_of(stored, LanguageConfig, WORK[cls.name])
         (tokenizer,) = load_tokenizers(stored)
         refuse_other_size(stored, tokenizer, config.vocab_size)
-        model = load_into(stored, lambda: _build_model(config), machine)
-        return cls(config, (tokenizer,), model, machine, CrossEntropy())
-
-    def prepare(
-        self, stores: Path, texts: Texts[Documents], recipe: LanguageRecipe
-    ) -> Prepared[WindowBatch]:
-        store = self._store(
-            stores, "train", texts.train, texts.fingerprint(texts.train)
-        )
-        kind = StreamBatches if self.config.packing == "stream" else PackedBatches
-        batches = kind(
-            store,
-            self.config.window_len,
-            recipe.batches.batch_size,
-            recipe.training.seed,
-        )
-        lost = (
-            f"left out of training: {counted(n, 'documents')} ({why})"
-            for why, n in store.dropped.items()
-            if n
-        )
-        notes = (*lost, *self.kernel_notes())
-        return Prepared(batches, self._describe(store), notes)
-
-    def compute_loss(self, batch: WindowBatch) -> LossSums:
-        with self.machine.autocast():
-            return self._loss(batch, self.loss)
-
-    def flops(self, batch: WindowBatch) -> float:
-        cost = self._cost.of(tgt_lens=batch.lens())
-        return 2 * cost if self.loss.r_drop else cost
-
-    @cached_property
-    def _cost(self) -> Cost:
-        return causal_cost(self.model)
-
-    def dev_evaluation(
-        self, files: RunFolder, texts: Texts[Documents], recipe: LanguageRecipe
-    ) -> "DevEvaluation | None":
-        if texts.dev is None:
-            return None
-        store = self._store(
-            files.stores, "dev", texts.dev, texts.fingerprint(texts.dev)
-        )
-        return DevEvaluation(
-            self, texts.dev, store, files.samples, recipe.training.num_samples
+        arrays = stored.weights(stored_shapes(parameters_of(config)))
+        return cls(
+            config=config,
+            tokenizers=(tokenizer,),
+            machine=machine,
+            weights=causal_weights(config.model, arrays),
         )
 
     def read(self, data: Sequence[str]) -> Documents:
@@ -198,39 +73,31 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
     def evaluate(self, text: Documents) -> LanguageScores:
         """Score every token once, in windows of the length that the model was trained on."""
         with TemporaryDirectory() as scratch:
-            return self.score_store(self._store(Path(scratch), "text", text, ""))
+            store = self._store(Path(scratch), "text", text, "")
+            losses, num_tokens = self._losses(store)
+            return language_scores(losses, num_tokens, store.num_bytes)
 
-    def scoring_seconds(self, text: Documents, on_dev: bool) -> float:
-        """Estimate the seconds by the beginnings of a few documents.
+    def _losses(self, store: TextStore) -> tuple[float, int]:
+        """Return the sum of the losses of all labels, in nats, and their number.
 
-        On dev text is also generated from some of them.
+        Several threads read a window each.
         """
-        self.model.eval()
-        texts = [part[:_TRIAL_CHARS] for part in text.texts[:4]]
-        started = time.perf_counter()
-        self.evaluate(from_documents(texts, "trial"))
-        seconds = (
-            (time.perf_counter() - started)
-            * sum(map(len, text.texts))
-            / sum(map(len, texts))
-        )
-        if on_dev:
-            started = time.perf_counter()
-            self.predictor().generate(
-                texts[0][:_PROMPT_CHARS], max_new_tokens=60, seed=1
-            )
-            seconds += 4 * (time.perf_counter() - started)
-        self.model.train()
-        return seconds
+        model = self.predictor()
+        is_packed = self.config.packing == "packed"
+        windows = scored_windows(store, self.config.window_len, is_packed)
 
-    def score_store(self, store: TextStore) -> LanguageScores:
-        """Evaluate the model on text that is encoded already."""
-        self.model.eval()
-        with torch.inference_mode():
-            windows = stages.counted(self._windows(store), "batches", every=1)
-            sums = [self._loss(batch, CrossEntropy()) for batch in windows]
-        loss = math.fsum(float(s.nll_sum) for s in sums)
-        return language_scores(loss, sum(s.num_tokens for s in sums), store.num_bytes)
+        def losses(window: ScoredWindow) -> list[float]:
+            found = model.label_log_probs(
+                window.inputs.tolist(), window.labels.tolist()
+            )
+            return found[window.num_seen :].tolist()
+
+        log_probs: list[float] = []
+        with ThreadPoolExecutor(self.machine.threads) as pool:
+            scored = pool.map(losses, windows)
+            for some in stages.counted(scored, "windows", every=1):
+                log_probs += some
+        return -math.fsum(log_probs), len(log_probs)
 
     @staticmethod
     def overlap_rows(text: Documents) -> Sequence[Sequence[str]]:
@@ -240,17 +107,21 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
         return [("text", self.tokenizers[0], text.texts)]
 
     def predictor(self) -> LanguageModel:
-        where = self.machine
-        writer = None
-        if not where.plain:
-            writer = build_writer(self.model, where.device, where.precision)
         return LanguageModel(
-            writer or TorchWriter(self.model, where.device),
+            self._model(),
             self.tokenizers[0],
             decoding=self.config.decoding,
             packed=self.config.packing == "packed",
             window_len=self.config.window_len,
         )
+
+    def _model(self) -> CausalModel[Any]:
+        """Return the model as a writer of text has it: its engine where there is one, else its own
+        steps in NumPy.
+        """
+        assert self.weights is not None
+        writer = writer_of(self.weights, self.machine.precision)
+        return writer or PlainWriter(self.weights)
 
     def portrait(self) -> Portrait:
         shape = self.config.model
@@ -265,26 +136,6 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             use,
         )
 
-    def _loss(self, batch: WindowBatch, loss: CrossEntropy) -> LossSums:
-        device = torch.device(self.machine.device)
-        if loss.r_drop:
-            segments = None if batch.segments is None else twice(batch.segments)[0]
-            tgt_in, tgt_out = twice(batch.tgt_in, batch.tgt_out)
-            batch = WindowBatch(tgt_in, tgt_out, segments, 2 * batch.num_tgt_tokens)
-        segments = None if batch.segments is None else batch.segments.to(device)
-        tgt_in = batch.tgt_in.to(device)
-        tgt_out = batch.tgt_out.to(device)
-        states = self.model.states(tgt_in, segments)
-        return loss(states, self.model.output, tgt_out, self.model.projection)
-
-    def _windows(self, store: TextStore) -> Iterator[WindowBatch]:
-        return scoring_windows(
-            store,
-            self.config.window_len,
-            _SCORED_TOKENS,
-            self.config.packing == "packed",
-        )
-
     def _store(self, stores: Path, name: str, text: Documents, key: str) -> TextStore:
         return prepare_text_store(
             stores,
@@ -296,46 +147,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents, WindowBatch]):
             text_key=key,
         )
 
-    def _describe(self, store: TextStore) -> str:
-        kind = self.config.tokenizer.kind
-        return (
-            f"{counted(len(store), 'documents')}, {store.num_tokens:,} tokens ({kind}, "
-            f"{self.config.vocab_size:,} entries), windows of {self.config.window_len}"
-        )
 
-
-@dataclass(frozen=True)
-class DevEvaluation:
-    """Scores a language model on dev while it trains; the loss decides.
-
-    Each time, what it writes on from the beginnings of the first documents is added to `samples`.
-    """
-
-    task: LanguageModelling
-    text: Documents
-    store: TextStore
-    samples: Path
-    num_samples: int
-
-    def __call__(self, step: int) -> Mapping[str, float]:
-        with self.task.machine.autocast():
-            scores = self.task.score_store(self.store)
-        keep_samples(self.samples, step, self._continuations())
-        return {
-            "dev_loss": scores.loss,
-            "dev_bits_per_byte": scores.bits_per_byte,
-            "dev_perplexity": scores.perplexity,
-        }
-
-    def _continuations(self) -> Iterator[Mapping[str, str]]:
-        model = self.task.predictor()
-        for text in self.text.texts[: self.num_samples]:
-            prompt = text[:_PROMPT_CHARS]
-            yield {
-                "prompt": prompt,
-                "text": model.generate(prompt, max_new_tokens=60, seed=1).text,
-            }
-
-
-def _build_model(config: LanguageConfig) -> CausalTransformer:
-    return CausalTransformer(config.model, config.vocab_size, PAD_ID)
+def parameters_of(config: LanguageConfig) -> Parameters:
+    """Yield the learned parameters of the model that a config describes."""
+    return causal_parameters(config.model, config.vocab_size)

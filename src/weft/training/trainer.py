@@ -22,7 +22,7 @@ from torch import nn
 from weft.config import TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
 from weft.folder.layout import DONE, STOPPED_EARLY
-from weft.kernels.machine import is_out_of_memory
+from weft.kernels.torch_machine import is_out_of_memory
 from weft.training.checkpoint import Checkpoints, Progress, State
 from weft.training.distributed import World, clip_gradients, copy_into, full_tensor
 from weft.training.log import Log, StepFacts

@@ -10,15 +10,14 @@ from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run
 from weft.kernels.machine import Machine
 from weft.recipes.file import build_recipe
-from weft.run.finishing import _texts_again
+from weft.run.begun import read_record, texts_again
 from weft.run.judging.judgement import NOT_YET, USABLE, Judgement
 from weft.run.judging.verdict import (
     _of_few_steps,
     _settings_of_new_run,
     judge_run,
 )
-from weft.run.origin import read_record
-from weft.tasks.choice import load_task
+from weft.tasks.choice import load_trainable
 from weft.training.budget import TimePlan
 
 PLAIN = Machine("cpu", "float32", 1, "tests are small")
@@ -40,8 +39,8 @@ def judged(folder: Path, monkeypatch: pytest.MonkeyPatch, improves: bool) -> Jud
         lambda *given: Judgement(NOT_YET, ["half of the translations repeat"]),
     )
     origin = read_record(RunFolder(folder))
-    texts, _ = _texts_again(origin, build_recipe(origin["recipe"], "recipe"))
-    return judge_run(folder, load_task(folder, PLAIN), texts, {})
+    texts, _ = texts_again(origin, build_recipe(origin["recipe"], "recipe"))
+    return judge_run(folder, load_trainable(folder, PLAIN), texts, {})
 
 
 def test_a_curve_that_rises_says_by_itself_that_longer_helps(

@@ -22,8 +22,9 @@ from weft.inspection.diagnosis.ranking import find_causes, find_causes_by_run
 from weft.inspection.diagnosis.run import Run
 from weft.inspection.diagnosis.training import unfinished
 from weft.kernels.machine import Machine
-from weft.tasks.choice import load_task
-from weft.tasks.task import Task, training_hashes
+from weft.tasks.choice import load_trainable
+from weft.tasks.task import training_hashes
+from weft.tasks.trainable import TrainableTask
 
 __all__ = ["Cause", "Run", "diagnose", "explain_run"]
 
@@ -38,7 +39,7 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     run = Run.of(folder)
     stages.enter("loading the model")
     try:
-        task = load_task(folder, machine)
+        task = load_trainable(folder, machine)
     except FolderError:
         if not run.left_no_model:
             raise
@@ -47,6 +48,6 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     return find_causes(Evidence(task, run, text, training_hashes(folder)))
 
 
-def explain_run(task: Task[Any, Any, Any], run: Run) -> list[Cause]:
+def explain_run(task: TrainableTask[Any, Any, Any], run: Run) -> list[Cause]:
     """Return what the run's figures alone say of a model that does badly, the gravest first."""
     return find_causes_by_run(Evidence(task, run))

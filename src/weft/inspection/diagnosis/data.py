@@ -8,7 +8,7 @@ from weft.data.check.rows import alike_in_words, alike_labels
 from weft.data.labelled import named
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import Evidence
-from weft.tasks.task import Task
+from weft.tasks.trainable import TrainableTask
 
 
 def label_variants(evidence: Evidence) -> Cause | None:
@@ -37,7 +37,7 @@ def labels_not_in_dev(evidence: Evidence) -> Cause | None:
 
 
 def labels_not_judged(
-    absent: Sequence[str], task: Task[Any, Any, Any], where: str, remedy: str
+    absent: Sequence[str], task: TrainableTask[Any, Any, Any], where: str, remedy: str
 ) -> Cause:
     """Say that a text has no row of some of the model's labels."""
     share = f"{len(absent):,} of {counted(len(task.labels), 'labels')}"

@@ -13,9 +13,9 @@ from weft.inspection.diagnosis.labelling import POOR_GAIN, Labelling, is_poor_ma
 from weft.inspection.diagnosis.run import Run
 from weft.inspection.diagnosis.sampling import MOST_ROWS, beginnings
 from weft.inspection.probe import Probe, exchanged
-from weft.tasks.classification import Classification
-from weft.tasks.task import Task
-from weft.tasks.translation import Translation
+from weft.tasks.trainable import TrainableTask
+from weft.tasks.trainable_classification import TrainableClassification
+from weft.tasks.trainable_translation import TrainableTranslation
 
 POOR_BLEU = 15.0
 # of a language model, as a share of the loss of guessing: ln of the vocabulary's size
@@ -29,7 +29,7 @@ class Evidence:
     Each trial is made once, when it is first asked for.
     """
 
-    task: Task[Any, Any, Any]
+    task: TrainableTask[Any, Any, Any]
     run: Run
     given: Any = None
     # the hashes of the text that it was trained on
@@ -50,7 +50,7 @@ class Evidence:
     @cached_property
     def probe_as_given(self) -> Probe | None:
         """Try a translator with the text as it was given; None for others or without text."""
-        if self.given is None or not isinstance(self.task, Translation):
+        if self.given is None or not isinstance(self.task, TrainableTranslation):
             return None
         return Probe(self.task, self.given.sample(MOST_ROWS))
 
@@ -69,7 +69,7 @@ class Evidence:
     @cached_property
     def labelling(self) -> Labelling | None:
         """Try a classifier with the text; None for others or without text."""
-        if self.given is None or not isinstance(self.task, Classification):
+        if self.given is None or not isinstance(self.task, TrainableClassification):
             return None
         return Labelling(self.task, self.given)
 
@@ -96,10 +96,10 @@ class Evidence:
         verdict = self.run.verdict or {}
         test = verdict.get("test") or {}
         dev = verdict.get("dev") or {}
-        if isinstance(self.task, Translation):
+        if isinstance(self.task, TrainableTranslation):
             bleu = test.get("bleu", dev.get("dev_bleu"))
             return bleu < POOR_BLEU if isinstance(bleu, int | float) else None
-        if isinstance(self.task, Classification):
+        if isinstance(self.task, TrainableClassification):
             return self._is_poor_classifier(test, dev)
         losses = self.run.dev_losses or self.run.train_losses
         return (

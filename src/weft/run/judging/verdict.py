@@ -22,7 +22,7 @@ from weft.run.judging.language import judge_language_model
 from weft.run.judging.translation import judge_translator
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
-from weft.tasks.task import Task
+from weft.tasks.trainable import TrainableTask
 from weft.tasks.translation import Translation
 
 LEAST_ROWS = 2  # of dev that a better classifier labels rightly; one may be chance
@@ -33,7 +33,7 @@ TOO_SHORT = ("too-few-steps", "few-passes")
 
 def judge_run(
     folder: Path,
-    task: Task[Any, Any, Any],
+    task: TrainableTask[Any, Any, Any],
     texts: Texts[Any] | None,
     scores: Mapping[str, float],
     is_stopped: bool = False,
@@ -51,7 +51,7 @@ def judge_run(
 
 def _judge(
     folder: Path,
-    task: Task[Any, Any, Any],
+    task: TrainableTask[Any, Any, Any],
     texts: Texts[Any] | None,
     scores: Mapping[str, float],
     is_stopped: bool,

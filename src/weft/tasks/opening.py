@@ -1,0 +1,65 @@
+"""A model folder is opened as its task: without PyTorch, unless the model needs it.
+
+It is needed by recurrent models, on a GPU, and where its steps were asked for.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from weft.errors import UsageError
+from weft.folder.model_folder import FolderConfig, open_model_folder
+from weft.kernels.machine import (
+    has_torch,
+    machine_for_use,
+    may_have_gpu,
+    refuse_for_use,
+)
+from weft.tasks.classification import Classification
+from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import Task
+from weft.tasks.translation import Translation
+
+KINDS: dict[str, type[Task[Any, Any]]] = {
+    kind.name: kind for kind in (Translation, LanguageModelling, Classification)
+}
+HOW_TO_INSTALL = "pip install 'weft-text[train]'"
+
+
+def load_predictor(
+    folder: Path, precision: str = "float32", kernels: str = "auto"
+) -> Any:
+    """Load a folder's Translator, LanguageModel or Classifier. Raises as `weft.load` does."""
+    return load_task(folder, precision, kernels).predictor()
+
+
+def load_task(
+    folder: Path,
+    precision: str = "float32",
+    kernels: str = "auto",
+    is_command: bool = False,
+) -> Task[Any, Any]:
+    """Return the model in a folder, as its own task.
+
+    `is_command`: the process is its own, and PyTorch's threads may be set. Raises FolderError where
+    the folder is missing or damaged, UsageError for a precision that the machine does not have.
+    """
+    refuse_for_use(precision, kernels)
+    config = open_model_folder(folder).config
+    if not needs_torch(config, kernels):
+        return KINDS[config.task].load(folder, machine_for_use(precision))
+    if not has_torch():
+        what = "this kind of model" if kernels == "auto" else f"kernels = {kernels}"
+        raise UsageError(f"{folder}: {what} needs PyTorch: {HOW_TO_INSTALL}")
+    # loaded for what needs it alone
+    from weft.kernels.torch_machine import machine_for_torch
+    from weft.tasks.choice import load_trainable
+
+    machine = machine_for_torch(precision, kernels, sets_threads=is_command)
+    return load_trainable(folder, machine)
+
+
+def needs_torch(config: FolderConfig, kernels: str = "auto") -> bool:
+    """Return whether a model is used by PyTorch: by its kind, the machine or the kernels asked
+    for.
+    """
+    return config.is_recurrent or kernels == "torch" or may_have_gpu()
