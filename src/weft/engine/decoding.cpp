@@ -191,9 +191,9 @@ struct Target {
 
 // As many sums as there are registers for, of which some CPUs have 32 and others 16.
 #if defined(__AVX512F__) || defined(__aarch64__)
-constexpr int TILE_ROWS = 6, TILE_PANELS = 4;
+constexpr int TILE_ROWS = 6, TILE_PANELS = 4, QUERIES_AT_ONCE = 4;
 #else
-constexpr int TILE_ROWS = 6, TILE_PANELS = 2;
+constexpr int TILE_ROWS = 6, TILE_PANELS = 2, QUERIES_AT_ONCE = 2;
 #endif
 
 template <typename Kind, int ROWS, int PANELS>
@@ -323,49 +323,73 @@ inline vector by_head(vector x, int64_t lanes) {
     return x;
 }
 
-// Each head's softmax(q k) v. Heads stand in lanes: a key costs as many products as it has vectors.
-template <typename At>
-void attend(const Model& model, const float* query, float* context, int64_t keys, Buffer& room, At at) {
-    const int64_t span = model.steps * model.lanes, width = model.groups * span;
-    float* weights = room.of(keys * LANES);
+// Each head's softmax(q k) v, of several queries that read the same keys. Heads stand in lanes: a key costs as many
+// products as it has vectors. Each query's sums are made in the order that they have alone.
+template <int QUERIES, typename At>
+void attend(const Model& model, const float* query, int64_t query_stride, float* context, int64_t keys, Buffer& room, At at) {
+    const int64_t span = model.steps * model.lanes, width = model.groups * span, size = keys * LANES;
+    float* weights = room.of(QUERIES * size);
     for (int64_t group = 0; group < width; group += span) {
         const float* q = query + group;
-        vector largest = vector{} - std::numeric_limits<float>::infinity();
+        vector largest[QUERIES], inverse[QUERIES];
+        for (int n = 0; n < QUERIES; n++) largest[n] = vector{} - std::numeric_limits<float>::infinity();
         for (int64_t j = 0; j < keys; j += 4) {
             decltype(at(0)) k[4];
-            vector sums[4] = {};
+            vector sums[QUERIES][4] = {};
             for (int u = 0; u < 4; u++) k[u] = at(std::min(j + u, keys - 1)) + group;
             for (int64_t i = 0; i < span; i += LANES) {
-                vector x = read(q + i);
-                for (int u = 0; u < 4; u++) sums[u] += x * read(k[u] + i);
+                vector y[4];
+                for (int u = 0; u < 4; u++) y[u] = read(k[u] + i);
+                for (int n = 0; n < QUERIES; n++) {
+                    vector x = read(q + n * query_stride + i);
+                    for (int u = 0; u < 4; u++) sums[n][u] += x * y[u];
+                }
             }
-            for (int u = 0; u < 4 && j + u < keys; u++) {
-                vector s = by_head(sums[u], model.lanes) * float(model.score_scale);
-                largest = s > largest ? s : largest;
-                write(weights + (j + u) * LANES, s);
+            for (int n = 0; n < QUERIES; n++)
+                for (int u = 0; u < 4 && j + u < keys; u++) {
+                    vector s = by_head(sums[n][u], model.lanes) * float(model.score_scale);
+                    largest[n] = s > largest[n] ? s : largest[n];
+                    write(weights + n * size + (j + u) * LANES, s);
+                }
+        }
+        for (int n = 0; n < QUERIES; n++) {
+            vector total{};
+            for (int64_t j = n * size; j < (n + 1) * size; j += LANES) {
+                vector w = exponential(read(weights + j) - largest[n]);
+                total += w;
+                write(weights + j, w);
             }
+            inverse[n] = 1.0f / total;
         }
-        vector total{};
-        for (int64_t j = 0; j < keys; j++) {
-            vector w = exponential(read(weights + j * LANES) - largest);
-            total += w;
-            write(weights + j * LANES, w);
-        }
-        vector inverse = 1.0f / total;
         for (int64_t i = 0; i < span; i += 4 * LANES) {
             const int64_t count = std::min<int64_t>(4, (span - i) / LANES);
-            vector sums[4] = {};
+            vector sums[QUERIES][4] = {};
             for (int64_t j = 0; j < keys; j++) {
                 const auto* v = at(j) + width + group + i;
-                vector w = read(weights + j * LANES);
-                if (count == 4)
-                    for (int u = 0; u < 4; u++) sums[u] += w * read(v + u * LANES);
-                else
-                    for (int u = 0; u < count; u++) sums[u] += w * read(v + u * LANES);
+                const float* w = weights + j * LANES;
+                if (count == 4) {
+                    vector y[4];
+                    for (int u = 0; u < 4; u++) y[u] = read(v + u * LANES);
+                    for (int n = 0; n < QUERIES; n++)
+                        for (int u = 0; u < 4; u++) sums[n][u] += read(w + n * size) * y[u];
+                } else {
+                    for (int u = 0; u < count; u++)
+                        for (int n = 0; n < QUERIES; n++) sums[n][u] += read(w + n * size) * read(v + u * LANES);
+                }
             }
-            for (int u = 0; u < count; u++) write(context + group + i + u * LANES, sums[u] * inverse);
+            for (int n = 0; n < QUERIES; n++)
+                for (int u = 0; u < count; u++) write(context + n * width + group + i + u * LANES, sums[n][u] * inverse[n]);
         }
     }
+}
+
+// Queries that stand behind each other, as many at a time as there are registers for.
+template <int QUERIES, typename At>
+void attend_all(const Model& model, int64_t count, const float* query, int64_t stride, float* context, int64_t keys, Buffer& room, At at) {
+    const int64_t width = model.groups * model.steps * model.lanes;
+    for (; count >= QUERIES; count -= QUERIES, query += QUERIES * stride, context += QUERIES * width)
+        attend<QUERIES>(model, query, stride, context, keys, room, at);
+    if constexpr (QUERIES > 1) attend_all<QUERIES / 2>(model, count, query, stride, context, keys, room, at);
 }
 
 // Rotate queries or keys by their position: dimension i and i + half of each head are a pair.
@@ -509,18 +533,20 @@ struct Session {
     template <typename Kind>
     void read_texts(int64_t count, const int32_t* ids, const int64_t* ends) {
         const int64_t rows = ends[count - 1];
-        std::vector<int64_t> begins(rows), positions(rows), lens(rows);
+        std::vector<int64_t> positions(rows);
         for (int64_t s = 0, r = 0; s < count; s++)
-            for (int64_t begin = r; r < ends[s]; r++) begins[r] = begin, positions[r] = r - begin, lens[r] = ends[s] - begin;
+            for (int64_t begin = r; r < ends[s]; r++) positions[r] = r - begin;
         embed(model.src_tokens, model.src_positions, ids, positions.data(), nullptr, rows);
         for (int64_t l = 0; l < model.num_encoder_layers; l++) {
             const Layer& layer = model.encoder[l];
             float *all = qkv.of(rows * 3 * width), *to = context.of(rows * width);
             product<Kind>(layer.self_qkv, sublayer_inputs<Kind>(layer.norms[0], rows), all);
             for (int64_t r = 0; r < rows; r++) norm_and_rotate(all + r * 3 * width, layer.self_gains, positions[r]);
-            for (int64_t r = 0; r < rows; r++) {
-                const float* first = all + begins[r] * 3 * width + width;
-                attend(model, all + r * 3 * width, to + r * width, lens[r], weights, [=](int64_t j) { return first + j * 3 * width; });
+            for (int64_t s = 0, begin = 0; s < count; begin = ends[s++]) {
+                const float *query = all + begin * 3 * width, *first = query + width;
+                const int64_t len = ends[s] - begin, stride = 3 * width;
+                attend_all<QUERIES_AT_ONCE>(model, len, query, stride, to + begin * width, len, weights,
+                                            [=](int64_t j) { return first + j * stride; });
             }
             join<Kind>(layer.self_out, inputs_of<Kind>(to, width, rows), layer, 0);
             feed_forward<Kind>(layer, 1, rows);
@@ -571,8 +597,8 @@ struct Session {
                 const auto* past = (const typename Kind::Cached*)slots[of[r]].past[l].data;
                 const int32_t* before = ancestors + r * stride;
                 const int64_t now = times[r], here = place[r], step = places, size = 2 * width;
-                attend(model, all + r * 3 * width, to + r * width, now + 1, weights,
-                       [=](int64_t j) { return past + (j * step + (j < now ? before[j] : here)) * size; });
+                attend<1>(model, all + r * 3 * width, 0, to + r * width, now + 1, weights,
+                          [=](int64_t j) { return past + (j * step + (j < now ? before[j] : here)) * size; });
             }
             join<Kind>(layer.self_out, inputs_of<Kind>(to, width, rows), layer, 0);
             if (layer.cross_query.weights) {
@@ -582,7 +608,7 @@ struct Session {
                     const auto* memory = (const typename Kind::Cached*)slot.memory[l].data;
                     const int64_t size = 2 * width;
                     normalize_heads(model, all + r * width, layer.cross_gains[0]);
-                    attend(model, all + r * width, to + r * width, slot.memory_len, weights, [=](int64_t j) { return memory + j * size; });
+                    attend<1>(model, all + r * width, 0, to + r * width, slot.memory_len, weights, [=](int64_t j) { return memory + j * size; });
                 }
                 join<Kind>(layer.cross_out, inputs_of<Kind>(to, width, rows), layer, 1);
             }
