@@ -358,6 +358,19 @@ def test_threads_are_those_of_the_runtime_that_is_loaded(tmp_path: Path) -> None
     assert runtimes_in(Path("/proc/self/maps").read_text()) == {runtime}
 
 
+def test_the_runtime_of_pytorch_comes_before_that_of_another_package(
+    tmp_path: Path,
+) -> None:
+    maps = tmp_path / "maps"
+    line = "7f31a5000000-7f31a5040000 r-xp 00008000 08:01 2490417    /packages/"
+    files = ("other.libs/libgomp-a34b.so.1", "torch/lib/libgomp.so.1", "x/libgomp.txt")
+    for count, expected in ((3, files[1]), (1, files[0])):
+        maps.write_text("".join(f"{line}{name}\n" for name in files[:count]), "utf-8")
+        assert native._openmp_runtime(maps) == f"/packages/{expected}"
+    maps.write_text("7f31a0000000-7f31a0021000 rw-p 00000000 00:00 0 \n", "utf-8")
+    assert native._openmp_runtime(maps) == ""
+
+
 def runtimes_in(maps: str) -> set[str]:
     """The OpenMP runtimes that a process has loaded."""
     paths = {line.split(maxsplit=5)[5] for line in maps.split("\n") if "/" in line}

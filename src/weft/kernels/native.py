@@ -259,12 +259,15 @@ def _loaded(path: Path, runtime: str = "") -> ctypes.CDLL:
 def _openmp_runtime(maps: Path = Path("/proc/self/maps")) -> str:
     """Return the path of the OpenMP that torch has loaded: two would fight for the cores.
 
-    Where it has none, the kernels have one thread: empty.
+    One in torch's own folder comes before one that another package may have brought. Where there is
+    none, the kernels have one thread: empty.
     """
     lines = maps.read_text("utf-8", "surrogateescape").split("\n")
     # behind five columns; may have spaces
-    paths = (line.split(maxsplit=5)[5] for line in lines if "/" in line)
-    for path in paths:
-        if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2]):
-            return path
-    return ""
+    paths = [line.split(maxsplit=5)[5] for line in lines if "/" in line]
+    runtimes = [
+        path
+        for path in paths
+        if re.match(r"lib[gi]?omp.*\.so", path.rpartition("/")[2])
+    ]
+    return min(runtimes, key=lambda path: "/torch/" not in path, default="")
