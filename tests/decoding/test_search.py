@@ -61,31 +61,31 @@ class Scripted:
 
     def read(
         self,
-        slots: Sequence[int],
-        sentences: Sequence[Sequence[int]],
+        sentences: Sequence[int],
+        sources: Sequence[Sequence[int]],
         allowed: Any = (),
     ) -> None:
-        for slot, sentence in zip(slots, sentences, strict=True):
-            self.sources[slot] = sentence
+        for sentence, source in zip(sentences, sources, strict=True):
+            self.sources[sentence] = source
 
     def step(self, rows: StepInput, count: int, *, all_log_probs: bool) -> TopK:
-        in_use = {int(slot) for slot in rows.sentences}
+        in_use = {int(sentence) for sentence in rows.sentences}
         self.most_tokens = max(
-            self.most_tokens, sum(len(self.sources[slot]) for slot in in_use)
+            self.most_tokens, sum(len(self.sources[sentence]) for sentence in in_use)
         )
         self.steps += 1
         columns = (rows.sentences, rows.beams, rows.positions, rows.tokens)
         standing = list(zip(*(column.tolist() for column in columns), strict=True))
-        for slot, place, time, token in standing:
-            self.past[slot, time, place] = token
+        for sentence, beam, time, token in standing:
+            self.past[sentence, time, beam] = token
         best, ids, everything, begin = [], [], [], 0
         lists = zip(
             standing, rows.ancestors.tolist(), rows.ban_ends.tolist(), strict=True
         )
-        for (slot, _, time, token), before, end in lists:
-            prefix = [self.past[slot, j, before[j]] for j in range(time)] + [token]
+        for (sentence, _, time, token), before, end in lists:
+            prefix = [self.past[sentence, j, before[j]] for j in range(time)] + [token]
             assert prefix[0] == BOS
-            found = log_probs_after(self.sources[slot], prefix[1:], self.coarse)
+            found = log_probs_after(self.sources[sentence], prefix[1:], self.coarse)
             everything.append(found.tolist())
             found[rows.banned[begin:end].tolist()] = -math.inf
             begin = end
@@ -164,7 +164,9 @@ BEAMS = [
 ]
 
 
-def own_steps(slots: int, beams: BeamSettings, coarse: bool) -> BatchedDecoder[Batched]:
+def own_steps(
+    num_sentences: int, beams: BeamSettings, coarse: bool
+) -> BatchedDecoder[Batched]:
     """A decoder over a model's own steps: sentences begin together, and rows of its cache are kept,
     reordered and repeated.
     """
@@ -173,27 +175,27 @@ def own_steps(slots: int, beams: BeamSettings, coarse: bool) -> BatchedDecoder[B
         return Batched([(source, ()) for source in sources])
 
     engine = Steps(prefill, advanced(coarse))
-    return engine.session(slots, beams.beam_size)
+    return engine.session(num_sentences, beams.beam_size)
 
 
 @pytest.mark.parametrize(
-    ("coarse", "slots"), [(False, (1, 4, 64)), (True, (4,))], ids=["fine", "coarse"]
+    ("coarse", "counts"), [(False, (1, 4, 64)), (True, (4,))], ids=["fine", "coarse"]
 )
 def test_it_finds_what_the_reference_finds(
-    coarse: bool, slots: tuple[int, ...], subtests: pytest.Subtests
+    coarse: bool, counts: tuple[int, ...], subtests: pytest.Subtests
 ) -> None:
-    """With either kind of decoder, and more sentences than it has slots for, or fewer."""
+    """With either kind of decoder, and more sentences than it has room for, or fewer."""
     sentences = drawn(23, seed=4)
     for beams in BEAMS:
         expected = reference(sentences, beams, coarse)
-        for count in slots:
+        for count in counts:
             decoders = (
                 Scripted(count, beams.beam_size, coarse),
                 own_steps(count, beams, coarse),
             )
             for decoder in decoders:
                 with subtests.test(
-                    kind=type(decoder).__name__, slots=count, **vars(beams)
+                    kind=type(decoder).__name__, count=count, **vars(beams)
                 ):
                     waiting = Waiting(sentences)
                     found = dict(continuous_search(decoder, waiting, beams, 1000))
@@ -279,7 +281,7 @@ def test_the_longest_go_first_and_no_more_tokens_are_under_way_than_allowed() ->
 
 
 def test_finished_sentences_make_room_for_waiting_ones() -> None:
-    """Forty sentences of up to twelve tokens in four slots: one batch after the other would take
+    """Forty sentences of up to twelve tokens, four at a time: one batch after the other would take
     longer.
     """
     sentences = drawn(40, seed=5)
@@ -291,8 +293,8 @@ def test_finished_sentences_make_room_for_waiting_ones() -> None:
         len(found[s.number][0].token_log_probs)
         for s in Waiting(sentences).take(40, 1000, False)
     ]
-    one_by_one = sum(max(lens[i : i + 4]) for i in range(0, 40, 4))
-    assert sum(lens) / 4 <= decoder.steps < min(one_by_one, 1.3 * sum(lens) / 4)
+    batch_by_batch = sum(max(lens[i : i + 4]) for i in range(0, 40, 4))
+    assert sum(lens) / 4 <= decoder.steps < min(batch_by_batch, 1.3 * sum(lens) / 4)
 
 
 class Engine:
@@ -301,8 +303,8 @@ class Engine:
     def __init__(self, kind: type = Scripted) -> None:
         self.kind, self.made = kind, []
 
-    def session(self, slots: int, places: int) -> Any:
-        self.made.append(self.kind(slots, places))
+    def session(self, num_sentences: int, beam_size: int) -> Any:
+        self.made.append(self.kind(num_sentences, beam_size))
         return self.made[-1]
 
 

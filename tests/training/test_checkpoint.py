@@ -23,14 +23,14 @@ def state(step: int, best: int | None = None) -> State:
     """
     part = {"w": torch.full((3, 2), float(step)), "b": torch.arange(2.0) + step}
     progress = Progress(
-        step,
-        2,
-        3,
-        4 * step,
-        0.5,
-        step - 1 if best is None else best,
-        {"dev_bleu": 1.5},
-        1,
+        step=step,
+        epoch=2,
+        position=3,
+        tokens=4 * step,
+        seconds=0.5,
+        best_step=step - 1 if best is None else best,
+        best_scores={"dev_bleu": 1.5},
+        evaluations_since_best=1,
     )
     return State(part, {"0.exp_avg": part["w"] + 1}, progress)
 
@@ -49,6 +49,7 @@ def assert_same(a: State, b: State) -> None:
 def saved(
     folder: Path, *steps: int, keep: int = 9, best: int | None = None
 ) -> Checkpoints:
+    """Save states whose best step is `best`, once it is reached; until then none is."""
     checkpoints = Checkpoints(folder, keep)
     for step in steps:
         checkpoints.save(state(step, best if best and best <= step else 0))

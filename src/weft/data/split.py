@@ -9,7 +9,7 @@ from weft.errors import UsageError
 
 MIN_PAIRS = 200  # below this nothing is held out
 # a group may fill a twentieth of a held-out part; a quarter if it would otherwise stay too small
-_LARGEST_SHARES = (20, 4)
+_GROUP_DIVISORS = (20, 4)
 Group = list[int]  # the pairs that stay together
 
 
@@ -34,8 +34,8 @@ _FOLD = _FoldTable()
 
 
 def fold(text: str) -> str:
-    """Return the text as duplicates are compared: NFC, case folded, punctuation and white space as
-    single spaces.
+    """Return the form by which texts are compared for duplicates: NFC, case folded, punctuation and
+    white space as single spaces.
 
     Text of punctuation alone keeps it, so that "?" and "!" stay different.
     """
@@ -123,11 +123,11 @@ def keyed_hash(seed: int, *folded: str) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
 
-def _take(order: list[Group], size: int) -> tuple[Group, list[Group]]:
-    """Fill one part with groups from the front; what does not fit is left for the others."""
+def _take(order: list[Group], size: int) -> tuple[list[int], list[Group]]:
+    """Fill one part with groups from the front; return its pairs, and the groups that are left."""
     taken: list[int] = []
-    for share in _LARGEST_SHARES:
-        largest = max(1, size // share)
+    for divisor in _GROUP_DIVISORS:
+        largest = max(1, size // divisor)
         left = []
         for group in order:
             room = size - len(taken)

@@ -15,9 +15,9 @@ from weft.folder.layout import RunFolder
 from weft.run.request import Request
 from weft.tasks.trainable import TrainableTask
 from weft.training.budget import (
-    EVALUATIONS,
+    LARGEST_EVALUATION_SHARE,
+    MOST_EVALUATIONS,
     PUBLISHING,
-    SHARE,
     Budget,
     Costs,
     TimePlan,
@@ -137,12 +137,13 @@ def _steps_an_epoch(settings: TrainingSection, batches: AnyBatches[Any]) -> int:
 
 def _usual_eval_every(steps: int, epoch: int, texts: Texts[Any]) -> int:
     """Return the steps between evaluations that a run has whose recipe leaves them open."""
-    evaluations = EVALUATIONS
+    evaluations = MOST_EVALUATIONS
     if texts.dev is not None:
         # of an evaluation, in steps
         cost = epoch * _num_characters(texts.dev) / max(_num_characters(texts.train), 1)
         if cost:
-            evaluations = max(min(int(SHARE * steps / cost), EVALUATIONS), 1)
+            affordable = int(LARGEST_EVALUATION_SHARE * steps / cost)
+            evaluations = max(min(affordable, MOST_EVALUATIONS), 1)
     return -(-steps // evaluations)
 
 

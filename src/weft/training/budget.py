@@ -20,8 +20,8 @@ from weft.training.schedule import learning_rate, peak_rate
 from weft.training.trainer import OPEN, Plan
 
 # the most evaluations of a run, and the largest share of its time that they may take
-EVALUATIONS = 15
-SHARE = 0.15
+MOST_EVALUATIONS = 15
+LARGEST_EVALUATION_SHARE = 0.15
 LEAST_STEPS = 20
 # how many of the latest steps tell the speed, and which share of all if that is more
 WINDOW = 20
@@ -102,8 +102,8 @@ def read_time_plan(path: Path) -> TimePlan | None:
 
 
 def more_steps(plan: TimePlan | None, steps: int) -> int:
-    """Return twice as many steps, or one more if that is the number of the recipe of a run by the
-    clock: given again, it would leave the length to the clock.
+    """Return 2 * steps; one more if that is the recipe's own max_steps, which a run by the clock
+    takes to mean: let the clock decide.
     """
     twice = 2 * steps
     return twice + 1 if plan is not None and twice == plan.recipe_steps else twice
@@ -156,9 +156,8 @@ def _first_plan(
     elapsed: float,
 ) -> TimePlan:
     free = 60 * minutes - elapsed - costs.ending
-    evaluations = max(
-        min(int(SHARE * free / max(costs.evaluation, 1e-9)), EVALUATIONS), 1
-    )
+    affordable = LARGEST_EVALUATION_SHARE * free / max(costs.evaluation, 1e-9)
+    evaluations = max(min(int(affordable), MOST_EVALUATIONS), 1)
     steps = int((free - evaluations * costs.evaluation) / max(costs.step, 1e-9))
     if steps < LEAST_STEPS:
         beside = elapsed + costs.ending + costs.evaluation
@@ -183,8 +182,8 @@ def _first_plan(
 
 
 class Budget:
-    """Decides by the clock when the decay begins, and writes that down before a step is taken by
-    it.
+    """Decides by the clock when the decay begins, and writes that down before the first step that
+    depends on it.
     """
 
     def __init__(
@@ -266,7 +265,9 @@ class Budget:
         return learning_rate(self.settings, 1, step, max_steps)
 
     def _seconds_a_step(self) -> float:
-        """Return the seconds of the latest steps; the first ones lean on what was foreseen."""
+        """Return the seconds of the latest steps; what was foreseen fills in until WINDOW steps are
+        measured.
+        """
         count = len(self._marks) - 1
         window = min(count, max(WINDOW, int(WINDOW_SHARE * count)))
         foreseen = max(WINDOW - count, 0)
@@ -287,8 +288,10 @@ class Budget:
 
     def _left(self, step: int, max_steps: int) -> float:
         every = self.plan.eval_every
-        ahead = max_steps // every - max(step - 1, 0) // every + (max_steps % every > 0)
-        evaluating = ahead * self._evaluation() if self._evaluates else 0.0
+        # one more where the end is no multiple; what is due at `step` itself is still to come
+        evaluations = max_steps // every + (max_steps % every > 0)
+        evaluations_left = evaluations - max(step - 1, 0) // every
+        evaluating = evaluations_left * self._evaluation() if self._evaluates else 0.0
         return (max_steps - step) * self._seconds_a_step() + evaluating + self._ending()
 
     def _fix_steps(self, step: int, steps: int) -> None:

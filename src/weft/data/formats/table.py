@@ -22,7 +22,8 @@ from weft.data.formats.row import TOO_LONG
 from weft.data.formats.source import open_file, read_head
 from weft.errors import DataError
 
-_MOST_NAMES, _MOST_CHARS = 20, 40  # of the columns that a message lists
+_MOST_NAMES = 20  # of the columns that a message lists
+_MOST_CHARS = 40  # of a column's name that a message shows; what has more is a text
 _MOST_WORDS = 5  # of a column's name; what has more is a text
 _ZIP = b"PK\x03\x04"  # as which spreadsheets are packed
 NO_KEYS: Mapping[str, str] = MappingProxyType({})
@@ -211,17 +212,19 @@ def _remedy(
     names: Sequence[str],
     keys: Mapping[str, str],
 ) -> str:
-    """Say what to do about missing names; where none is like another, the names may be a row."""
+    """Say what to do about missing names; where no name resembles a wanted one,
+    the header may be a row of data.
+    """
     near = {column: _near(column, names) for column in missing}
-    named = _named(near, keys)
+    renaming = _renaming_remedy(near, keys)
     if what == "key" or len(missing) < len(columns) or any(near.values()):
-        return named
+        return renaming
     header = "add a first line that names the columns"
     if len(columns) > 1:
         header += f" ({','.join(columns)})"
     if any(_is_of_a_row(name) for name in names):
         return f"this looks like a row: {header}"
-    return f"if this is a row, {header}; if it names them, {named}"
+    return f"if this is a row, {header}; if it names them, {renaming}"
 
 
 def _is_of_a_row(cell: str) -> bool:
@@ -242,7 +245,7 @@ def _near(wanted: str, names: Sequence[str]) -> str:
     return near[0] if near else ""
 
 
-def _named(near: Mapping[str, str], keys: Mapping[str, str]) -> str:
+def _renaming_remedy(near: Mapping[str, str], keys: Mapping[str, str]) -> str:
     """Say what to do about missing names, for each of which another is `near`, or none."""
     remedies = []
     far = [name for name in near if name in keys and not near[name]]

@@ -16,7 +16,7 @@ from weft.tasks.classification import Classification
 _TABLE = (
     "a table of training.class_weights in which each label has the inverse of its rows"
 )
-FAR_OFF = 0.2  # of a text's rows, so many too many of some labels
+FAR_OFF = 0.2  # surplus answers of some labels, as a share of all rows
 # labels that are named
 MOST_MISSED = 5
 # of the translations, from which on a fault is no exception
@@ -28,7 +28,8 @@ def knows_nothing(evidence: Evidence) -> Cause | None:
     if evidence.probe is None:
         return None
     loss, _ = evidence.probe.loss_and_end
-    if not loss > 0.95 * evidence.task.loss_of_guessing:
+    is_guessing = loss > 0.95 * evidence.task.loss_of_guessing
+    if not is_guessing:
         return None
     return Cause(
         "knows-nothing-of-this",
@@ -40,11 +41,12 @@ def knows_nothing(evidence: Evidence) -> Cause | None:
 def source_ignored(evidence: Evidence) -> Cause | None:
     """Find that targets are nearly as likely beside the sources of other pairs."""
     probe = evidence.probe
-    if probe is None or not probe.bleu < POOR_BLEU:
+    if probe is None or probe.bleu >= POOR_BLEU:
         return None
     loss, _ = probe.loss_and_end
     gain = probe.by_other_sources - loss
-    if not gain < 0.1 * loss + 0.1:
+    is_small = gain < 0.1 * loss + 0.1
+    if not is_small:
         return None
     return Cause(
         "source-ignored",
@@ -95,8 +97,8 @@ def one_translation(evidence: Evidence) -> Cause | None:
     count = len(texts)
     common, often = Counter(texts).most_common(1)[0]
     _, expected = Counter(evidence.probe.text.tgt).most_common(1)[0]
-    is_rare = often < 0.3 * count or expected >= 0.5 * often
-    if not common or count < FEW_GIVEN or is_rare:
+    is_unremarkable = often < 0.3 * count or expected >= 0.5 * often
+    if not common or count < FEW_GIVEN or is_unremarkable:
         return None
     # not shown where it breaks off inside characters
     shown = "" if "\ufffd" in common else f': "{common[:60]}"'
@@ -249,7 +251,7 @@ def labels_missed(evidence: Evidence) -> Cause | None:
 
 
 def labels_missed_in_run(evidence: Evidence) -> Cause | None:
-    """Find the same by the run's test and dev text, where no text is given."""
+    """Find labels that are missed, by the run's test and dev text, where no text is given."""
     if evidence.labelling is not None:
         return None
     verdict = evidence.run.verdict or {}
@@ -263,7 +265,7 @@ def labels_missed_in_run(evidence: Evidence) -> Cause | None:
 def counts_of_test(scores: Mapping[str, Any]) -> list[LabelCount]:
     """Return the labels' rows in the scores of a run on test; none where they are not known.
 
-    Of several labels a text the rows that are given a label are not written down.
+    Where a text may have several labels, the scores do not say how many rows were given each.
     """
     counts = []
     confusion = scores.get("confusion") or []
@@ -279,7 +281,7 @@ def counts_of_test(scores: Mapping[str, Any]) -> list[LabelCount]:
 def missed_labels(
     counts: Sequence[LabelCount], never_on_dev: Sequence[str], evidence: Evidence
 ) -> Cause | None:
-    """Say which labels are missed, by their rows or because dev has them and no answer does."""
+    """Say which labels are missed, by their rows on test, or as never answered on dev."""
     missed = [count for count in counts if count.is_missed]
     said = [
         f'"{one.label}" ({one.right:,} of {one.wanted:,} rows right)' for one in missed
