@@ -496,6 +496,21 @@ def test_where_memory_does_not_suffice_fewer_rows_are_read_at_a_time():
         classifier(Cramped(0)).classify("abc")
 
 
+@pytest.mark.parametrize("too_long", ["cut", "windows"])
+def test_several_threads_give_the_same_answers(too_long):
+    texts = TEXTS * 5
+    expected = classifier(Whim(), max_len=12, too_long=too_long).classify(texts)
+    model = Whim()
+    here = classifier(model, max_len=12, too_long=too_long)
+    here.workers = 3
+    assert here.classify(texts, batch_tokens=16) == expected
+    assert len(model.batches) > 20
+    here = classifier(Cramped(0))
+    here.workers = 3
+    with pytest.raises(OutOfMemoryError, match="no memory to classify"):
+        here.classify(texts, batch_tokens=16)
+
+
 def test_a_device_without_memory_reads_fewer_rows_too():
     sizes = []
 

@@ -34,7 +34,8 @@ from weft.data.tokenizer import (
 from weft.decoding.draws import Draws
 from weft.decoding.sampling import Sampling, filtered_log_probs
 from weft.engine import bindings
-from weft.engine.from_model import build_writer
+from weft.engine.from_model import build_writer, causal_weights_of
+from weft.engine.plain_models import PlainWriter
 from weft.engine.torch_steps import TorchWriter
 from weft.errors import DivergedError, UsageError
 from weft.kernels import native
@@ -970,6 +971,24 @@ def test_the_engine_scores_as_the_model_does(kind: str) -> None:
             (found,) = with_engine(plain, kind).score(text)
             log_probs = pytest.approx(expected.token_log_probs, abs=1e-4)
             assert found.token_log_probs == log_probs
+
+
+@either_packing
+def test_plain_numpy_writes_and_scores_as_the_model_does(packed: bool) -> None:
+    own = real("character", 9, packed, ngrams=4, positions="rotary")
+    weights = causal_weights_of(deepcopy(module_of(own)).float())
+    plain = language_model(
+        PlainWriter(weights), "character", window_len=9, packed=packed
+    )
+    for text in ("", "The cat", "The cat sat on the mat."):
+        expected = own.score(text)[0].token_log_probs
+        found = plain.score(text)[0].token_log_probs
+        assert found == pytest.approx(expected, abs=1e-4)
+        for draft in (None, "prompt"):
+            asked = {"temperature": 0, "max_new_tokens": 20, "draft": draft}
+            assert (
+                plain.generate(text, **asked).text == own.generate(text, **asked).text
+            )
 
 
 # Beside other work

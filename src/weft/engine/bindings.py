@@ -475,10 +475,13 @@ class Session:
             np.ascontiguousarray(x, np.int64)
             for x in (inputs.sentences, inputs.beams, inputs.positions)
         )
-        tokens, ancestors, banned = (
-            np.ascontiguousarray(x, np.int32)
-            for x in (inputs.tokens, inputs.ancestors, inputs.banned)
+        tokens, banned = (
+            np.ascontiguousarray(x, np.int32) for x in (inputs.tokens, inputs.banned)
         )
+        # its rows may be one and the same: they are read by their stride
+        ancestors = np.asarray(inputs.ancestors, np.int32)
+        if ancestors.strides[1] != ancestors.itemsize:
+            ancestors = np.ascontiguousarray(ancestors)
         if wanted is None:
             wanted = np.arange(len(inputs))
         wanted = np.ascontiguousarray(wanted, np.int64)

@@ -87,13 +87,14 @@ class Writer:
         read = np.concatenate([cache.ids, ids], axis=1)
         slots = np.repeat(cache.slots, length)
         times = np.arange(first, first + length)
+        # a slot has one text, whose past stands at the first place
+        only_place = np.zeros(first + length, np.int32)
         inputs = StepInput(
             sentences=slots,
             beams=np.zeros_like(slots),
             positions=np.tile(times, count),
             tokens=ids.astype(np.int32).ravel(),
-            # a slot has one text, whose past stands at the first place
-            ancestors=np.zeros((count * length, first + length), np.int32),
+            ancestors=np.broadcast_to(only_place, (count * length, first + length)),
         )
         vectors = beside(self.weights, read, length)
         if vectors is not None:
