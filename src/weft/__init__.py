@@ -104,7 +104,10 @@ def train(
     `allow_bad_data` are its flags. The run ends within `minutes`. Raises weft.errors.WeftError, by
     kind.
     """
+    from weft.kernels.machine import require_torch
+
     began = time.monotonic()
+    require_torch("training")
     with stages.showing("loading PyTorch", quiet):
         from weft.run.request import Request
         from weft.run.train import train as run_training
@@ -131,6 +134,9 @@ def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":
 
     The run can still be continued afterwards. Raises weft.errors.WeftError, by kind.
     """
+    from weft.kernels.machine import require_torch
+
+    require_torch("weft.finish")
     from weft.run.finishing import finish as finish_run
 
     return finish_run(Path(folder), quiet=quiet)

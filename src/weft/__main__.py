@@ -13,6 +13,8 @@ from typing import Any
 from weft.errors import OtherVersion
 
 _PLAIN = warnings.formatwarning  # Python's own
+# packages that training needs, and the use of most models does not
+_OF_TRAINING = ("torch", "jaxtyping")
 LEFT = 130  # the exit code of a process that Ctrl-C ended
 # turns that a waiting thread spins before it sleeps; GNU OpenMP's default is 100 times as many
 SPINS = "3000"
@@ -55,7 +57,8 @@ def _run() -> None:
     from weft.cli import app
     from weft.cli.arguments import about_arguments
     from weft.console.wording import say_lines
-    from weft.errors import WeftError
+    from weft.errors import UsageError, WeftError
+    from weft.kernels.machine import HOW_TO_GET_TORCH
 
     warnings.formatwarning = _in_one_line
     # The base class of the option parser's errors; its module moves between versions of typer.
@@ -69,6 +72,12 @@ def _run() -> None:
     except WeftError as error:
         say_lines((f"weft: {line}" for line in str(error).split("\n")), sys.stderr)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if error.name not in _OF_TRAINING:
+            raise
+        what = f"{sys.argv[1]} needs PyTorch: {HOW_TO_GET_TORCH}"
+        say_lines([f"weft: {what}"], sys.stderr)
+        sys.exit(UsageError.exit_code)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except option_error as error:

@@ -75,7 +75,7 @@ def evaluate(
         "shortlist": shortlist,
     }
     computing = (precision, kernels)
-    with stages.showing("loading PyTorch"):
+    with stages.showing("loading the model"):
         scored, notes = _scored(
             folder, data or [], decoding, ensemble or [], computing, as_json
         )
@@ -240,7 +240,7 @@ def score(
         if data.is_dir():
             why = "is a folder; name a file in it"
         raise UsageError(f"{data}: {why}")
-    with stages.showing("loading PyTorch"):
+    with stages.showing("loading the model"):
         from weft.tasks.opening import load_task
 
         stages.enter("loading the model")

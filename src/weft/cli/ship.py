@@ -51,7 +51,7 @@ def quantize(
     refuse_missing_text([*(data or ()), *(shortlist or ())])
     from dataclasses import asdict
 
-    with stages.showing("loading PyTorch"):
+    with stages.showing("loading the model"):
         from weft.ship.quantization import contents
         from weft.ship.quantization import quantize as make
 

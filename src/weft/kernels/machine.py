@@ -10,6 +10,10 @@ from pathlib import Path
 
 from weft.errors import UsageError
 
+HOW_TO_GET_TORCH = (
+    "pip install 'weft-text[train]' --extra-index-url https://download.pytorch.org/whl/cpu "
+    "(the address has the smaller build for CPUs; leave it out for a GPU)"
+)
 # files that the drivers of GPUs make: NVIDIA's, AMD's, and that of Windows' own Linux
 _GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _CPU_FACTS = Path("/proc/cpuinfo")
@@ -104,6 +108,12 @@ def may_have_gpu() -> bool:
 def has_torch() -> bool:
     """Return whether PyTorch is installed."""
     return find_spec("torch") is not None
+
+
+def require_torch(what: str) -> None:
+    """Raise UsageError, with the command that installs it, where there is no PyTorch for `what`."""
+    if not has_torch():
+        raise UsageError(f"{what} needs PyTorch: {HOW_TO_GET_TORCH}")
 
 
 def has_bfloat16_products() -> bool:

@@ -6,13 +6,12 @@ It is needed by recurrent models, on a GPU, and where its steps were asked for.
 from pathlib import Path
 from typing import Any
 
-from weft.errors import UsageError
 from weft.folder.model_folder import FolderConfig, open_model_folder
 from weft.kernels.machine import (
-    has_torch,
     machine_for_use,
     may_have_gpu,
     refuse_for_use,
+    require_torch,
 )
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
@@ -22,7 +21,6 @@ from weft.tasks.translation import Translation
 KINDS: dict[str, type[Task[Any, Any]]] = {
     kind.name: kind for kind in (Translation, LanguageModelling, Classification)
 }
-HOW_TO_INSTALL = "pip install 'weft-text[train]'"
 
 
 def load_predictor(
@@ -47,9 +45,8 @@ def load_task(
     config = open_model_folder(folder).config
     if not needs_torch(config, kernels):
         return KINDS[config.task].load(folder, machine_for_use(precision))
-    if not has_torch():
-        what = "this kind of model" if kernels == "auto" else f"kernels = {kernels}"
-        raise UsageError(f"{folder}: {what} needs PyTorch: {HOW_TO_INSTALL}")
+    asked = f"kernels = {kernels}" if kernels != "auto" else f"the model in {folder}"
+    require_torch(asked)
     # loaded for what needs it alone
     from weft.kernels.torch_machine import machine_for_torch
     from weft.tasks.choice import load_trainable
