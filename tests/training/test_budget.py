@@ -5,6 +5,7 @@ without a clock.
 import json
 import shlex
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from weft.run import planning
 from weft.run.request import Request
 from weft.run.train import train
 from weft.training.budget import (
+    MOST_TIMES,
     Budget,
     Costs,
     TimePlan,
@@ -368,16 +370,16 @@ def test_what_is_proposed_after_a_run_by_the_clock_works_as_printed(
         "run", *held, **text, command="weft train text --minutes 1 --output run"
     )
     (place,) = [i for i, line in enumerate(said) if line.startswith("try next, ")]
+    usual = planning.FEWEST_STEPS
+    assert 2 * ended.step < usual < MOST_TIMES * ended.step
     assert said[place].endswith(" more:")
     assert (
         said[place + 1]
-        == f"  weft train text --output run --set training.max_steps={2 * ended.step}"
+        == f"  weft train text --output run --set training.max_steps={usual}"
     )
     said.clear()
-    longer = by_clock(
-        "run", *held, f"training.max_steps={2 * ended.step}", **text, minutes=None
-    )
-    assert longer.step == 2 * ended.step
+    longer = by_clock("run", *held, f"training.max_steps={usual}", **text, minutes=None)
+    assert longer.step == usual
     notes = [note for note in longer.notes if "its schedule" in note]
     assert notes == [
         f"training.max_steps = {longer.step} ends the run; its schedule stays wsd"
@@ -424,7 +426,7 @@ def test_minutes_for_a_finished_run_are_said_not_to_lengthen_it(
         in line
     )
     assert line.endswith(
-        f"the same command with --set training.max_steps={2 * steps} in place of --minutes"
+        f"the same command with --set training.max_steps={planning.FEWEST_STEPS} in place of --minutes"
     )
 
 
@@ -435,6 +437,62 @@ def test_more_steps_are_never_those_that_leave_it_to_the_clock(tmp_path: Path) -
         82,
         80,
     ]
+
+
+def test_a_run_that_the_clock_ended_early_is_to_have_the_usual_steps(
+    tmp_path: Path,
+) -> None:
+    """Twice 25 steps would be as useless; but nobody who asked for 2 minutes waits for days."""
+    plan = replace(settled(tmp_path / "p", max_steps=None), usual_steps=500)
+    assert [more_steps(plan, steps) for steps in (20, 25, 30, 240, 260)] == [
+        *(400, 500, 500, 500, 520),
+    ]
+    plan = settled(tmp_path / "q", max_steps=700)
+    assert [more_steps(plan, 113), more_steps(plan, 30)] == [701, 600]
+
+
+def test_the_steps_of_a_run_without_a_clock_are_kept_in_the_plan(
+    tmp_path: Path, by_clock: Callable[..., Any]
+) -> None:
+    by_clock("run")
+    plan = read_time_plan(RunFolder(tmp_path / "run").plan)
+    assert plan is not None
+    assert plan.usual_steps is not None
+    assert plan.usual_steps >= planning.FEWEST_STEPS
+
+
+def test_another_time_announces_other_steps(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    costs = Costs(0.1)
+    settings = TrainingSection()
+    plan = choose_time_plan(path, settings, 64, costs, 4.0, 0.0)
+    assert plan is not None
+    again = choose_time_plan(path, settings, 64, costs, 1.0, 0.0)
+    assert again is not None
+    assert again.plan().max_steps == round(plan.plan().max_steps / 4)
+    slower = replace(again, decisions=[{"step": 9, "expected_steps": 100}])
+    path.write_text(json.dumps(asdict(slower)))
+    again = choose_time_plan(path, settings, 64, costs, 2.0, 0.0)
+    assert again is not None
+    assert again.plan().max_steps == 200
+
+
+@pytest.mark.parametrize(
+    ("costs", "named", "unnamed"),
+    [
+        (Costs(0.01, 30.0, 30.0), "less text for dev and test", "smaller"),
+        (Costs(9.0), "batches.tokens_per_batch or a smaller model", "dev and test,"),
+    ],
+)
+def test_a_time_too_short_names_what_takes_it(
+    tmp_path: Path, costs: Costs, named: str, unnamed: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        choose_time_plan(tmp_path / "p", TrainingSection(), 64, costs, 0.1, 5.0)
+    _, remedy = str(caught.value).split("; give ")
+    assert remedy.startswith("at least --minutes ")
+    assert named in remedy
+    assert unnamed not in remedy
 
 
 def test_the_log_says_when_the_decay_begins_and_how_long_the_run_is(

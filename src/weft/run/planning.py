@@ -93,7 +93,7 @@ def choose_plan(
     costs = Costs(1.0)
     if world.is_first:
         costs = _costs(work, world)
-    by_clock = _plan_by_clock(request, is_resumed, recipe, costs, world)
+    by_clock = _plan_by_clock(request, is_resumed, work, costs, world)
     if by_clock is None:
         plan = make_plan(recipe, work.batches, work.texts)
         notes: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ def _usual_eval_every(steps: int, epoch: int, texts: Texts[Any]) -> int:
 
 
 def _plan_by_clock(
-    request: Request, is_resumed: bool, recipe: Recipe, costs: Costs, world: World
+    request: Request, is_resumed: bool, work: Workload, costs: Costs, world: World
 ) -> TimePlan | None:
     """Return the plan by the clock, if there is one.
 
@@ -165,10 +165,12 @@ def _plan_by_clock(
             f"{request.out} was started without --minutes, and its schedule depends on its number of steps; continue "
             "without it, end it with weft finish, or start over with --fresh"
         )
+    recipe = work.recipe
+    usual = make_plan(recipe, work.batches, work.texts).max_steps
     width = int(recipe.model.model_dump().get("d_model", 1))
     elapsed = time.monotonic() - request.began
     return choose_time_plan(
-        folder.plan, recipe.training, width, costs, minutes, elapsed
+        folder.plan, recipe.training, width, costs, minutes, elapsed, usual
     )
 
 

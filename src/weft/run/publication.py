@@ -153,13 +153,18 @@ def machine_in_words(folder: RunFolder) -> str:
 def _share_ahead(run: TrainedRun, anew: Settings) -> float:
     """Return the length of the run to try next, relative to this one.
 
-    A stopped run has its rest ahead; one that goes on takes as many steps again, one that begins
-    anew all of its own.
+    A stopped run has its rest ahead; one that goes on as many steps again, or those that the clock
+    left out; one that begins anew all of its own.
     """
     verdict = run.verdict
     if run.is_stopped:
         return max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1)
-    return anew.get("training.max_steps", verdict.step) / max(verdict.step, 1)
+    if anew:
+        return anew.get("training.max_steps", verdict.step) / max(verdict.step, 1)
+    if verdict.step < verdict.max_steps:  # it ran out of patience
+        return 1.0
+    by_clock = read_time_plan(run.folder.plan)
+    return more_steps(by_clock, verdict.step) / max(verdict.step, 1) - 1
 
 
 def _known_words(
@@ -218,7 +223,7 @@ def _longer(
     anew: Settings = MappingProxyType({}),
 ) -> str:
     """Return the command that resumes a stopped run, begins one anew with the settings of `anew`,
-    or trains as long again.
+    or trains for more steps.
     """
     command = command.replace(" --fresh", "")
     if is_stopped:

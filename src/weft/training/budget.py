@@ -19,10 +19,14 @@ from weft.folder import durable
 from weft.training.schedule import learning_rate, peak_rate
 from weft.training.trainer import OPEN, Plan
 
+# the most times its own steps that are proposed to a run that the clock left far fewer than usual
+MOST_TIMES = 20
 # the most evaluations of a run, and the largest share of its time that they may take
 MOST_EVALUATIONS = 15
 LARGEST_EVALUATION_SHARE = 0.15
 LEAST_STEPS = 20
+# of the time that a run needs at least: what takes more is worth making smaller
+GOOD_PART = 0.25
 # how many of the latest steps tell the speed, and which share of all if that is more
 WINDOW = 20
 WINDOW_SHARE = 0.25
@@ -44,8 +48,9 @@ class Costs:
 class TimePlan:
     """A run's plan by the clock, as it is kept in its folder.
 
-    `recipe_steps` is what the recipe said when the run began; `max_steps` is None until the decay
-    begins. `decisions` says when what was decided: `step`, `seconds` since the command began,
+    `recipe_steps` is what the recipe said when the run began, `usual_steps` what the run would have
+    without a clock; None where an earlier version wrote the plan. `max_steps` is None until the
+    decay begins. `decisions` says when what was decided: `step`, `seconds` since the command began,
     `decay_begins`, `max_steps`.
     """
 
@@ -58,6 +63,7 @@ class TimePlan:
     expected_steps: int
     max_steps: int | None = None
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    usual_steps: int | None = None
 
     def applied(self, settings: TrainingSection) -> TrainingSection:
         """Return the settings with the plan's schedule."""
@@ -102,11 +108,18 @@ def read_time_plan(path: Path) -> TimePlan | None:
 
 
 def more_steps(plan: TimePlan | None, steps: int) -> int:
-    """Return 2 * steps; one more if that is the recipe's own max_steps, which a run by the clock
-    takes to mean: let the clock decide.
+    """Return 2 * steps; the steps of a run without a clock, where the clock left it far fewer, but
+    at most `MOST_TIMES` its own.
+
+    One more if that is the recipe's own max_steps, which a run by the clock takes to mean: let the
+    clock decide.
     """
-    twice = 2 * steps
-    return twice + 1 if plan is not None and twice == plan.recipe_steps else twice
+    more = 2 * steps
+    if plan is None:
+        return more
+    usual = plan.usual_steps or plan.recipe_steps or 0
+    more = max(more, min(usual, MOST_TIMES * steps))
+    return more + 1 if more == plan.recipe_steps else more
 
 
 def usual_save_every(steps: int, eval_every: int) -> int:
@@ -124,9 +137,12 @@ def choose_time_plan(
     costs: Costs,
     minutes: float | None,
     elapsed: float,
+    usual_steps: int | None = None,
 ) -> TimePlan | None:
     """Return the plan of the run's first start, or a new one, written down; None where no time is
     asked for.
+
+    `usual_steps` are those of a run without a clock.
 
     More or less time may be given while the plateau lasts; another `training.max_steps` than the
     recipe had when the run began takes the place of the clock. Raises UsageError where the time
@@ -138,14 +154,23 @@ def choose_time_plan(
     if old is None:
         assert minutes is not None
         made = _first_plan(settings, d_model, costs, minutes, elapsed)
+        made = replace(made, usual_steps=usual_steps)
     elif settings.max_steps is not None and settings.max_steps != old.recipe_steps:
         made = replace(old, max_steps=settings.max_steps)
+    elif minutes is None or old.max_steps:
+        made = old
     else:
-        made = (
-            old if minutes is None or old.max_steps else replace(old, minutes=minutes)
-        )
+        expected = _expected_steps(old, minutes)
+        made = replace(old, minutes=minutes, expected_steps=expected)
     durable.write_json(path, asdict(made))
     return made
+
+
+def _expected_steps(plan: TimePlan, minutes: float) -> int:
+    """Return how many steps a run that goes on may have in so many minutes, by its speed so far."""
+    revised = [decision.get("expected_steps") for decision in plan.decisions]
+    latest = [steps for steps in revised if steps] or [plan.expected_steps]
+    return max(round(latest[-1] * minutes / plan.minutes), 1)
 
 
 def _first_plan(
@@ -160,13 +185,10 @@ def _first_plan(
     evaluations = max(min(int(affordable), MOST_EVALUATIONS), 1)
     steps = int((free - evaluations * costs.evaluation) / max(costs.step, 1e-9))
     if steps < LEAST_STEPS:
-        beside = elapsed + costs.ending + costs.evaluation
-        least = (beside + LEAST_STEPS * costs.step) * 1.2 / 60
         raise UsageError(
             f"--minutes {minutes:g} is too short: in seconds, the start took {elapsed:.0f}, scoring dev takes "
             f"{costs.evaluation:.0f}, scoring test and publishing {costs.ending:.0f}, and each step "
-            f"{costs.step:.2g}; give at least --minutes {math.ceil(10 * least) / 10:g}, fewer rows of dev and test, "
-            "or a smaller model.d_model"
+            f"{costs.step:.2g}; give {_what_suffices(costs, elapsed)}"
         )
     eval_every = math.ceil(steps / evaluations)
     save_every = min(usual_save_every(steps, eval_every), math.ceil(60 / costs.step))
@@ -179,6 +201,21 @@ def _first_plan(
         learning_rate=peak_rate(settings, d_model),
         expected_steps=steps,
     )
+
+
+def _what_suffices(costs: Costs, elapsed: float) -> str:
+    """Say how many minutes suffice, and what would need fewer, if it takes a good part of them."""
+    scoring = costs.evaluation + costs.ending - PUBLISHING
+    steps = LEAST_STEPS * costs.step
+    needed = elapsed + costs.evaluation + costs.ending + steps
+    ways = [f"at least --minutes {math.ceil(10 * needed * 1.2 / 60) / 10:g}"]
+    if scoring > GOOD_PART * needed:
+        ways.append("less text for dev and test")
+    if steps > GOOD_PART * needed:
+        ways.append("a smaller batches.tokens_per_batch or a smaller model")
+    *all_but_last, last = ways
+    before = ", ".join(all_but_last)
+    return f"{before}, or {last}" if before else last
 
 
 class Budget:

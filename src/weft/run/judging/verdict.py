@@ -109,7 +109,10 @@ def _settings_of_new_run(
 
 def _of_few_steps(found: Judgement, run: Run) -> Judgement:
     """Add that the clock left a run far fewer steps than its recipe has."""
-    wanted = run.time_plan.recipe_steps if run.time_plan is not None else None
+    plan = run.time_plan
+    wanted = None
+    if plan is not None:
+        wanted = plan.usual_steps or plan.recipe_steps
     if not wanted or run.steps > FEW_STEPS * wanted:
         return found
     said = f"it had {run.steps:,} steps, where the recipe has {wanted:,}: give it more minutes"
