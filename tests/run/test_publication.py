@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft.config import TrainingSection
 from weft.data.known import KnownWords
 from weft.errors import FolderError
 from weft.folder.durable import sha256_of
@@ -20,6 +21,7 @@ from weft.kernels.torch_machine import machine_for_torch
 from weft.recipes.file import build_recipe, load_recipe
 from weft.recipes.written import as_toml
 from weft.run.card import without_folders
+from weft.run.planning import _factor_notes, _warmup_notes
 from weft.run.publication import _longer
 from weft.run.record import Verdict
 from weft.run.repetition import repetition_of
@@ -30,6 +32,7 @@ from weft.tasks.choice import load_trainable
 from weft.tasks.task import training_hashes
 from weft.training.budget import TimePlan
 from weft.training.log import Log
+from weft.training.trainer import Plan
 
 Write = Callable[[int], str]
 
@@ -282,6 +285,22 @@ def test_a_run_that_begins_anew_has_the_settings_for_it(
     assert _longer(command, impatient, False, None, anew) == expected
     # one that is not at its end goes on
     assert "fresh" not in _longer(command, impatient, True, None, anew)
+
+
+def test_two_notes_on_noam_give_one_factor() -> None:
+    """A shorter warm-up has its own; by the clock the warm-up is the clock's."""
+    settings = TrainingSection(schedule="noam", warmup_steps=400)
+    (by_clock,) = _factor_notes(settings)
+    assert by_clock.endswith("--set training.learning_rate=1")
+    assert _factor_notes(settings, Plan(1000, 100, 100)) == (by_clock,)
+    short = Plan(100, 100, 100)
+    (warmup,), (factor,) = (
+        _warmup_notes(settings, short),
+        _factor_notes(settings, short),
+    )
+    assert warmup.endswith("warmup_steps=10 --set training.learning_rate=0.158")
+    assert "--set" not in factor
+    assert _factor_notes(TrainingSection()) == ()
 
 
 def test_a_rate_taken_for_noams_factor_is_told_before_the_first_step_and_replaced_at_the_end(

@@ -48,7 +48,8 @@ def draw_maps(
     tgt = [short_label(piece) for piece in queries]
     figure, panels = _page(len(means), src, tgt)
     label_size = 9 * _cell(src, tgt) / WIDEST
-    shades = {"cmap": SHADES, "vmin": 0, "vmax": means.max()}
+    largest = means.max()
+    shades = {"cmap": SHADES, "vmin": 0, "vmax": largest}
     for layer, panel in enumerate(panels):
         image = panel.imshow(means[layer], interpolation="nearest", **shades)
         if len(means) > 1:
@@ -57,7 +58,9 @@ def draw_maps(
         panel.set_yticks(range(len(tgt)), tgt)
         panel.tick_params(labelsize=label_size, length=0)
         panel.spines[:].set_visible(False)
-    figure.colorbar(image, ax=panels, label="attention weight", shrink=0.6, aspect=30)
+    # of even attention all is dark, but little of each
+    label = f"attention weight, at most {largest:.2f}"
+    figure.colorbar(image, ax=panels, label=label, shrink=0.6, aspect=30)
     if num_heads > 1:
         title = f"{title}: the mean of the heads"
     figure.suptitle(title)

@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.documents import read_documents
+from weft.data.formats.registry import FILE_TYPES
+from weft.data.formats.tmx import open_tmx
+from weft.data.formats.tsv import open_csv, open_tsv
 from weft.data.labelled import read_labelled
 
 # Letters of several scripts, marks on them, and whatever some format or some reader takes for more
@@ -221,6 +224,14 @@ def test_documents_by_blank_line_and_by_file(
     lines = content.replace("\r\n", "\n").split("\n")
     assert [lines[line - 1] for line in found.lines] == [text[0] for text in texts]
     assert read_documents(path, "file").texts == [content.replace("\r\n", "\n")]
+
+
+def test_every_reader_of_pairs_is_among_those_above() -> None:
+    """Of CSV its cells, as labelled rows."""
+    readers = {kind.read_pairs for kind in FILE_TYPES.values() if kind.read_pairs}
+    compared = {open_tsv, open_csv, open_tmx}
+    missing = "compare the new reader with a writer, in a test here, and name it"
+    assert readers == compared, missing
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
