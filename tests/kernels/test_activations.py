@@ -233,7 +233,7 @@ def test_a_gate_of_each_activation(name: str, monkeypatch: pytest.MonkeyPatch) -
     native_node = "GatedBackward" in names_in_graph(part(torch.randn(2, 3, 24)))
     assert native_node == (ACTIVATIONS[name].number is not None)
     assert_same_as_plain(part)
-    assert_same_as_plain_far_from_zero(ACTIVATIONS[name].module())
+    assert_same_as_plain_far_from_zero(ACTIVATION_MODULES[name]())
 
 
 @pytest.mark.parametrize("norm", NORMS)
