@@ -50,7 +50,7 @@ def test_what_stands_against_the_pairs_is_said_before_the_work(
     )
     lines = ended.err.split("\n")
     (said,) = [i for i, line in enumerate(lines) if "3 pairs prove nothing" in line]
-    assert lines[0].startswith("loading PyTorch ...")
+    assert lines[0].startswith("loading the model ...")
     for how in ("as it is", "in int8"):
         assert any(
             line.startswith(f"translating 3 pairs {how} ...") for line in lines[said:]
@@ -75,7 +75,7 @@ def test_the_report_and_the_folder(
         "and unseen words (readable only by guessing a whole sentence or word); no training text, but README.md "
         "names its files"
     )
-    assert ended.err.startswith("loading PyTorch ...")
+    assert ended.err.startswith("loading the model ...")
     assert [line for line in ended.messages if "contaminated" not in line] == [
         few,
         wrote,

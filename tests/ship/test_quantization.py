@@ -410,3 +410,19 @@ def test_a_damaged_int8_folder_is_refused(small: Path, tmp_path: Path) -> None:
         durable.write_manifest(copy, list(durable.read_manifest(small)["files"]), facts)
         with pytest.raises(FolderError, match=message):
             weft.load(copy)
+
+
+def test_the_engine_takes_int8_matrices_as_they_are_stored(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is quantized anew at every start, and nothing of it is made float32 first."""
+    text = "the cat sees the dog."
+    expected = weft.load(small).translate(text)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("quantized again")
+
+    monkeypatch.setattr("weft.engine.bindings.quantized", refuse)
+    model = weft.load(small)
+    assert model.engine is not None
+    assert model.translate(text) == expected

@@ -130,10 +130,10 @@ class Heads:
         """Return the dimensions of a head, padded so that those of a group make whole vectors."""
         return -(-self.head_dim * self.lanes // _lanes()) * _lanes() // self.lanes
 
-    def laid_out(self, rows: Floats) -> Floats:
+    def laid_out(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Order rows of heads, one behind the other, as the engine has them: (W, ...)."""
         rest = rows.shape[1:]
-        apart = np.zeros((self.groups * self.lanes, self.steps, *rest), np.float32)
+        apart = np.zeros((self.groups * self.lanes, self.steps, *rest), rows.dtype)
         by_head = rows.reshape(self.num_heads, self.head_dim, *rest)
         apart[: self.num_heads, : self.head_dim] = by_head
         grouped = apart.reshape(self.groups, self.lanes, self.steps, *rest)
@@ -142,13 +142,15 @@ class Heads:
     def into(self, linear: Linear) -> Linear:
         """Return a map to heads, its outputs in the engine's order."""
         return Linear(
-            self.laid_out(linear.weight),
+            self.laid_out(linear.stored),
             None if linear.bias is None else self.laid_out(linear.bias),
+            None if linear.scales is None else self.laid_out(linear.scales),
         )
 
     def out_of(self, linear: Linear) -> Linear:
         """Return a map from heads, its inputs in the engine's order."""
-        return Linear(self.laid_out(linear.weight.T).T, linear.bias)
+        stored = self.laid_out(linear.stored.T).T
+        return Linear(stored, linear.bias, linear.scales)
 
 
 def quantized(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
@@ -230,7 +232,7 @@ class Engine:
         self.vocab_size = 0
         projection = _Matrix()
         if weights.projection is not None:
-            self.vocab_size = len(weights.projection.weight)
+            self.vocab_size = len(weights.projection.stored)
             projection = self._matrix(weights.projection, missing=-float("inf"))
         heads = Heads(weights.num_heads, weights.head_dim)
         d_model = weights.d_model
@@ -243,7 +245,7 @@ class Engine:
             kind=KINDS.index(kind),
             d_model=d_model,
             d_model_padded=_filled(d_model),
-            d_ff=_filled(first.inner.weight.shape[0]),
+            d_ff=_filled(first.inner.stored.shape[0]),
             head_dim=weights.head_dim,
             groups=heads.groups,
             lanes=heads.lanes,
@@ -322,23 +324,24 @@ class Engine:
 
         Outputs that only pad have the bias `missing`.
         """
-        num_outputs, num_inputs = linear.weight.shape
+        num_outputs, num_inputs = linear.stored.shape
         outputs = _filled(num_outputs)
         inputs = _filled(num_inputs)
-        whole: NDArray[Any] = np.zeros((outputs, inputs), np.float32)
-        whole[:num_outputs, :num_inputs] = linear.weight
         biases = np.full(outputs, missing, np.float32)
         biases[:num_outputs] = 0.0 if linear.bias is None else linear.bias
         scales = starts = None
         group = _PER_GROUP.get(self.kind) or int(self._library.decoding_int8_group())
+        numbers: NDArray[Any]
         if self.kind == "int8":
-            whole, steps = quantized(whole)
+            numbers, steps = _in_int8(linear)
             offset = np.int32(-128 if group == 4 else 0)
-            scales = self._pointer(steps)
+            scales = self._pointer(_filled_with(0.0, steps, (outputs,)))
+            whole = _filled_with(0, numbers, (outputs, inputs))
             starts = self._pointer(offset * whole.sum(1, dtype=np.int32))
             whole = whole if group == 4 else whole.astype(np.int16)
-        elif self.kind == "bfloat16":
-            whole = to_bfloat16(whole)
+        else:
+            whole = _filled_with(0.0, linear.weight, (outputs, inputs))
+            whole = to_bfloat16(whole) if self.kind == "bfloat16" else whole
         panels = whole.reshape(outputs // _lanes(), _lanes(), inputs // group, group)
         return _Matrix(
             weights=self._pointer(panels.swapaxes(1, 2) if is_packed else panels),
@@ -552,8 +555,29 @@ def _filled(size: int) -> int:
     return -(-size // _lanes()) * _lanes()
 
 
+def _in_int8(linear: Linear) -> tuple[NDArray[np.int8], Floats]:
+    """Return a matrix in int8 and its scales: as a folder stores them, or quantized here."""
+    if linear.scales is None:
+        return quantized(linear.weight)
+    return linear.stored.astype(np.int8, copy=False), linear.scales
+
+
+def _filled_with(
+    value: float, part: NDArray[Any], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """Return an array of this shape that begins with the part and is the value elsewhere."""
+    whole = np.full(shape, value, part.dtype)
+    whole[tuple(slice(size) for size in part.shape)] = part
+    return whole
+
+
 def _joined(*linears: Linear) -> Linear:
     """Join several maps of one input, their outputs behind each other."""
-    weight = np.concatenate([linear.weight for linear in linears])
+    stored = np.concatenate([linear.stored for linear in linears])
     biases = [linear.bias for linear in linears if linear.bias is not None]
-    return Linear(weight, np.concatenate(biases) if biases else None)
+    scales = [linear.scales for linear in linears if linear.scales is not None]
+    return Linear(
+        stored,
+        np.concatenate(biases) if biases else None,
+        np.concatenate(scales) if scales else None,
+    )

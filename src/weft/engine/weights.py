@@ -4,7 +4,8 @@ Shapes: D d_model, d_k head_dim, M inputs, N outputs, L positions, V vocabulary,
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +13,37 @@ from numpy.typing import NDArray
 from weft.kernels.activations import GATES
 
 Floats: TypeAlias = NDArray[np.float32]
+Numbers = TypeVar("Numbers", bound=NDArray[Any])
 
 
 @dataclass(frozen=True)
 class Linear:
-    """y = weight x + bias; weight (N, M), bias (N)."""
+    """y = weight x + bias; weight (N, M), bias (N).
 
-    weight: Floats
+    The matrix is `stored` (N, M) in float32, or in int8 with `scales` (N), by which its rows are to
+    be multiplied.
+    """
+
+    stored: Floats | NDArray[np.int8]
     bias: Floats | None
+    scales: Floats | None = None
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Return the matrix in float32."""
+        floats = self.stored.astype(np.float32, copy=False)
+        return floats if self.scales is None else floats * self.scales[:, None]
 
     def repeated(self, head_dim: int, times: int) -> "Linear":
         """Repeat the outputs of each head, so that so many heads have them."""
         if times == 1:
             return self
-        weight = _repeated(self.weight, head_dim, times)
+        stored = _repeated(self.stored, head_dim, times)
         bias = None if self.bias is None else _repeated(self.bias, head_dim, times)
-        return Linear(weight, bias)
+        scales = None
+        if self.scales is not None:
+            scales = _repeated(self.scales, head_dim, times)
+        return Linear(stored, bias, scales)
 
 
 @dataclass(frozen=True)
@@ -159,10 +175,10 @@ class ClassifierWeights:
     projection: Linear
 
 
-def _repeated(rows: Floats, head_dim: int, times: int) -> Floats:
+def _repeated(rows: Numbers, head_dim: int, times: int) -> Numbers:
     by_head = rows.reshape(-1, head_dim, *rows.shape[1:])
     repeated = by_head.repeat(times, axis=0)
-    return repeated.reshape(-1, *rows.shape[1:])
+    return cast("Numbers", repeated.reshape(-1, *rows.shape[1:]))
 
 
 def activation_named(name: str) -> str:

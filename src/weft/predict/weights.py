@@ -55,7 +55,7 @@ def seq2seq_weights(shape: Seq2SeqSection, arrays: Arrays) -> Weights:
         decoder=tuple(decoder),
         encoder_norm=stored.final_norm("encoder_norm"),
         decoder_norm=stored.final_norm("decoder_norm"),
-        projection=stored.output(tgt),
+        projection=stored.output("tgt_embedding", "src_embedding"),
     )
 
 
@@ -73,7 +73,7 @@ def causal_weights(shape: CausalSection, arrays: Arrays) -> Weights:
         tgt=tgt,
         decoder=tuple(decoder),
         decoder_norm=stored.final_norm("decoder_norm"),
-        projection=stored.output(tgt),
+        projection=stored.output("embedding", "embedding"),
         ngrams=stored.ngrams("ngrams", shape.ngrams),
         matches=matches,
     )
@@ -133,12 +133,15 @@ class _Stored:
             rotary=angles(shape.max_len, shape.dim_of_head) if is_rotary else None,
         )
 
-    def output(self, tgt: Side) -> Linear:
-        """Return the projection to logits; a matrix that is also the embedding is stored once."""
-        projection = self.array("projection.weight")
-        if projection is None:
-            projection = tgt.tokens
-        return Linear(projection, self.array("projection.bias"))
+    def output(self, tied: str, instead: str) -> Linear:
+        """Return the projection to logits. A matrix that is also the embedding `tied` is stored
+        once, with that or with the embedding `instead` that shares it.
+        """
+        if "projection.weight" in self.arrays:
+            return self.linear("projection")
+        matrix = self.arrays.get(f"{tied}.tokens.weight")
+        name = tied if matrix is not None else instead
+        return self.map_of(f"{name}.tokens.weight", "projection.bias")
 
     def ngrams(self, name: str, longest: int) -> Ngrams | None:
         """Return the vectors of n-grams; None where tokens stand alone."""
@@ -211,8 +214,12 @@ class _Stored:
         return self.linear(name).repeated(self.shape.dim_of_head, times)
 
     def linear(self, name: str) -> Linear:
-        weight = self.present(f"{name}.weight")
-        return Linear(weight, self.array(f"{name}.bias"))
+        return self.map_of(f"{name}.weight", f"{name}.bias")
+
+    def map_of(self, weight: str, bias: str) -> Linear:
+        """Return a map by the names of its arrays; one in int8 stays as it is stored."""
+        scales = self.arrays.get(weight + SCALES)
+        return Linear(self.arrays[weight], self.array(bias), scales)
 
     def norm(self, name: str) -> Norm:
         gain = self.present(f"{name}.weight")
