@@ -123,6 +123,27 @@ def task_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
     return task
 
 
+@pytest.mark.parametrize(
+    ("kind", "start", "beside", "ngrams"),
+    [
+        ("language, n-grams", "between", ["ngrams", "matches"], None),
+        ("language, packed and rotary", "document", [], None),
+        ("bag of n-grams", None, [], 3),
+        ("classifier", None, [], 1),
+    ],
+)
+def test_what_is_beside_a_tokens_own_vector_is_told(
+    task_of: Callable[[str], Any],
+    kind: str,
+    start: str | None,
+    beside: list[str],
+    ngrams: int | None,
+) -> None:
+    data = inspect_text(task_of(kind), "the red one was").to_json()
+    assert data["tokens"]["vectors"]["beside"] == beside
+    assert (data.get("start"), data.get("ngrams")) == (start, ngrams)
+
+
 @pytest.mark.parametrize("kind", LANGUAGES)
 def test_a_language_model_shows_what_it_reads_and_expects(
     task_of: Callable[[str], Any], kind: str

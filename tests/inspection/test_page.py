@@ -777,6 +777,26 @@ def language() -> LanguageInspection:
     )
 
 
+def test_what_is_added_to_vectors_and_what_the_text_begins_with_is_said(
+    open_page, language
+):
+    page = open_page(language)
+    assert (
+        "reads it before every document" in page.locator("#tokens-caption").inner_text()
+    )
+    assert "has added" not in page.locator("#vectors-caption").inner_text()
+    vectors = replace(language.vectors, beside=("ngrams", "matches"))
+    page = open_page(replace(language, vectors=vectors, start="between"))
+    shown = page.locator("#vectors-caption").inner_text()
+    assert "the vectors of the n-grams that end with it and that of the token" in shown
+    assert "one token has other numbers at other places" in shown
+    shown = page.locator("#tokens-caption").inner_text()
+    assert "it stands between the documents of the training text" in shown
+    # what a model of a book says after it means nothing: the next place is shown
+    second = language.pieces[2].removeprefix("▁")
+    assert page.locator("#considered-title").inner_text().endswith(f"“{second}”")
+
+
 def test_a_language_model_shows_what_comes_next(open_page, language):
     page = open_page(language, width=360)
     assert page.title() == "How the model reads this: To be, or"
@@ -843,6 +863,10 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
         "0.000",
     ]
     assert "0.97" in page.locator("#agreement").inner_text()
+    assert "n-gram" not in page.locator("main").inner_text()
+    grams = open_page(replace(inspection, ngrams=3))
+    assert "tokens (n-grams) count" in grams.locator("#agreement").inner_text()
+    assert "n-grams of up to 3" in grams.locator("#vectors-caption").inner_text()
     choose(page, "bad")
     assert page.locator("#reasons tbody tr").nth(2).inner_text().split() == [
         "▁film",

@@ -76,6 +76,8 @@ class ClassificationInspection:
     vectors: Vectors
     max_len: int
     cut: bool
+    # the tokens of the longest n-grams that have vectors of their own; 1 for none
+    ngrams: int = 1
 
     @property
     def notes(self) -> list[str]:
@@ -91,6 +93,7 @@ class ClassificationInspection:
             "lang": self.lang,
             "cut": self.cut,
             "max_len": self.max_len,
+            "ngrams": self.ngrams,
             "tokens": {
                 "pieces": self.pieces,
                 "ids": self.ids,
@@ -152,6 +155,7 @@ def inspect_classification(
         vectors=vectors,
         max_len=limit,
         cut=len(ids) > limit,
+        ngrams=1 if model.bag is None else config.model.ngrams,
     )
 
 

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from weft.data.tokenizer import BOS_ID
 from weft.inspection.tokens import (
     MAX_TOKENS,
     Choice,
@@ -32,10 +33,12 @@ NUM_NEXT = 20
 class LanguageInspection:
     """A text as the model reads it.
 
-    Pieces and ids begin with the symbol that a document begins with. `chosen[t]` is token t + 1 as
-    it stands there, `alternatives[t]` are the most probable ones at its place, `next` those after
-    the last. `decoder` has the maps, of shape (layers, H, T, T): what the model attended to when it
-    had read each token.
+    Pieces and ids begin with a symbol that is not of the text. `start` says what it is: the one
+    that every "document" begins with, or the one that stands "between" documents.
+
+    `chosen[t]` is token t + 1 as it stands there, `alternatives[t]` are the most probable ones at
+    its place, `next` those after the last. `decoder` has the maps, of shape (layers, H, T, T): what
+    the model attended to when it had read each token.
     """
 
     text: str
@@ -49,6 +52,7 @@ class LanguageInspection:
     vectors: Vectors
     max_len: int
     cut: bool
+    start: str = "document"
 
     @property
     def notes(self) -> list[str]:
@@ -64,6 +68,7 @@ class LanguageInspection:
             "text": self.text,
             "lang": self.lang,
             "cut": self.cut,
+            "start": self.start,
             "max_len": self.max_len,
             "tokens": {
                 "pieces": self.pieces,
@@ -94,11 +99,12 @@ def inspect_language(task: TrainableLanguageModelling, text: str) -> LanguageIns
     with evaluating(model):
         batch = torch.tensor([row], device=task.machine.device)
         probabilities = model(batch, None, record)[0].float().softmax(-1).cpu()
-        beside = [
-            part(batch, len(row), None)
-            for part in (model.ngrams, model.matches)
+        parts = {"ngrams": model.ngrams, "matches": model.matches}
+        beside = {
+            name: part(batch, len(row), None)
+            for name, part in parts.items()
             if part is not None
-        ]
+        }
         vectors = embedded(model.embedding, batch, beside)
     pieces = tokenizer.pieces(row)
     return LanguageInspection(
@@ -116,4 +122,5 @@ def inspect_language(task: TrainableLanguageModelling, text: str) -> LanguageIns
         vectors=vectors,
         max_len=limit,
         cut=len(ids) >= limit,
+        start="document" if row[0] == BOS_ID else "between",
     )

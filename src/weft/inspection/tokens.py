@@ -5,8 +5,9 @@ Every inspection begins with them.
 Shapes: the legend in `weft.model.attention`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from weft.model.transformer import Embedding
 MAX_TOKENS = 128  # of a text that is looked at, an end symbol counted
 MAX_DIMENSIONS = 64  # of each vector, in a file
 NUM_ALTERNATIVES = 5
+NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,13 @@ class Vectors:
 
     `tokens` are those of the tokens, scaled as the model scales them, and of the n-grams beside
     them; `positions` are added to them, None where the model adds none: recurrent layers, a bag of
-    n-grams, and rotary positions, which turn queries and keys instead.
+    n-grams, and rotary positions, which turn queries and keys instead. `beside` names what is added
+    to a token's own vector in `tokens`: "ngrams", "matches".
     """
 
     tokens: Float[Tensor, "L D"]
     positions: Float[Tensor, "L D"] | None
+    beside: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return their width and the first `MAX_DIMENSIONS` of their numbers.
@@ -61,6 +65,7 @@ class Vectors:
             "width": self.tokens.shape[1],
             "tokens": _first_dimensions(self.tokens),
             "positions": _first_dimensions(self.positions),
+            "beside": [*self.beside],
         }
 
 
@@ -71,13 +76,16 @@ def _first_dimensions(vectors: Float[Tensor, "L D"] | None) -> Any:
 def embedded(
     embedding: Embedding,
     ids: Int[Tensor, "1 L"],
-    beside: Sequence[Float[Tensor, "1 L D"]] = (),
+    beside: Mapping[str, Float[Tensor, "1 L D"]] = NOTHING,
 ) -> Vectors:
     """Embed ids, and return the parts that the first layer's input is the sum of."""
-    tokens = (sum(beside, embedding.tokens(ids)) * embedding.scale)[0].float().cpu()
+    tokens = (
+        (sum(beside.values(), embedding.tokens(ids)) * embedding.scale)[0].float().cpu()
+    )
     table = embedding.positions(ids.shape[1])
     is_added = table.shape[1] == tokens.shape[1]
-    return Vectors(tokens, table.float().cpu() if is_added else None)
+    positions = table.float().cpu() if is_added else None
+    return Vectors(tokens, positions, tuple(beside))
 
 
 def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:

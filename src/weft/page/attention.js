@@ -7,8 +7,8 @@ const KINDS = kindsOf();
 // `asked` is the token whose probability is shown, of the side that has any: in whatever kind, it is marked above.
 const shown = { kind: Object.keys(KINDS)[0] ?? null, layer: Infinity, head: MEAN };
 let kept = null;
-let pinned = { row: OFFSET, col: null };
-let asked = WRITTEN ? OFFSET : null;
+let pinned = { row: FIRST, col: null };
+let asked = WRITTEN ? FIRST : null;
 const active = { row: 0, col: 0 }; // the cell that the Tab key comes to
 
 const cells = (map = "map") => byId(map).tBodies[0].rows;

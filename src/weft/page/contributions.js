@@ -27,7 +27,9 @@ function drawReasons() {
     body.append(make("tr", {}, name, ...[gradient[i], left_out[i]].map((value) => reason(value, largest))));
   });
   byId("reasons").replaceChildren(make("thead", {}, make("tr", {}, ...heads)), body);
-  byId("agreement").textContent = agreement === null ? say("no-agreement") : say("agreement", { value: agreement.toFixed(2) });
+  const sentences = data.ngrams > 1 ? [say("reasons-ngrams", { ngrams: data.ngrams })] : [];
+  sentences.push(agreement === null ? say("no-agreement") : say("agreement", { value: agreement.toFixed(2) }));
+  byId("agreement").textContent = sentences.join(language === "zh" ? "" : " ");
 }
 
 // A number with a bar to the right of the middle where it is above zero, to the left where it is below.

@@ -11,6 +11,10 @@ const SIDES =
 const WRITTEN = { translation: "target", "language-modelling": "text" }[data.task]; // the side that has probabilities
 const OFFSET = data.task === "language-modelling" ? 1 : 0; // the first token of a document is given
 
+// The place that is marked first: of a text that begins with what stands between documents not the
+// one after it, of which the model may know nothing.
+const FIRST = OFFSET + (data.start === "between" && SIDES[WRITTEN].ids.length > OFFSET + 1 ? 1 : 0);
+
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -108,7 +112,9 @@ function drawSentences() {
   );
   byId("considered-box").hidden = !WRITTEN;
   const captions = ["tokens-caption", ...(WRITTEN ? ["tokens-probability"] : []), ...(shown.kind ? ["tokens-tint"] : [])];
-  byId("tokens-caption").textContent = captions.map((key) => say(key)).join(language === "zh" ? "" : " ");
+  const sentences = captions.map((key) => say(key));
+  if (data.start) sentences.push(say(`tokens-${data.start}`, { piece: quoted(SIDES[WRITTEN].pieces[0]) }));
+  byId("tokens-caption").textContent = sentences.join(language === "zh" ? "" : " ");
 }
 
 // The Tab key comes to one token of a side, the one that was left; arrows lead from it to the others.
@@ -171,7 +177,11 @@ function drawVectors() {
     byId("vectors-controls").append(choices(say("part"), "vectors-part", named, vectors.part, choose("part")));
   }
   const values = { shown: tokens[0].length, width };
-  byId("vectors-caption").textContent = say(positions ? "vectors-caption" : "vectors-alone", values);
+  const { beside = [] } = SIDES[vectors.side].vectors;
+  const sentences = [say(positions ? "vectors-caption" : "vectors-alone", values)];
+  if (beside.length) sentences.push(say("vectors-beside", { parts: beside.map((part) => say(`part-${part}`)).join(say("and")) }));
+  if (data.ngrams > 1) sentences.push(say("vectors-of-tokens", { ngrams: data.ngrams }));
+  byId("vectors-caption").textContent = sentences.join(language === "zh" ? "" : " ");
   byId("vectors-box").setAttribute("aria-label", say("vectors-title"));
   byId("vectors-reading").textContent = say("vectors-hint");
   paintVectors();

@@ -19,6 +19,10 @@ const WORDS = {
     "tokens-tint":
       "The stronger the colour of a token, the more attention there is between it and the marked one, in the picture that " +
       "is chosen under Attention.",
+    "tokens-document": "The first token, {piece}, is not of the text: the model reads it before every document.",
+    "tokens-between":
+      "The first token, {piece}, is not of the text: it stands between the documents of the training text. A model of a " +
+      "single document, such as a book, has never read it, and what it says of the token after it means nothing.",
     "vectors-title": "Vectors",
     "vectors-caption":
       "Each row is a token and each column one of the first {shown} of its {width} numbers, blue above zero and orange " +
@@ -27,6 +31,12 @@ const WORDS = {
     "vectors-alone":
       "Each row is a token and each column one of the first {shown} of its {width} numbers, blue above zero and orange " +
       "below. This model adds no positions to them{cited}.",
+    "vectors-beside": "The model has added {parts} to the token’s own vector: so one token has other numbers at other places.",
+    "vectors-of-tokens":
+      "The model also reads n-grams of up to {ngrams} tokens; each has a vector of its own, which is not among these.",
+    "part-ngrams": "the vectors of the n-grams that end with it",
+    "part-matches": "that of the token that followed when the last tokens stood in the text before",
+    and: " and ",
     "vector-tokens": "token",
     "vector-positions": "position",
     "vector-sum": "sum",
@@ -115,6 +125,10 @@ const WORDS = {
     "reasons-caption":
       "By how much each token raises (blue) or lowers (orange) the log-probability of the label: by gradient times vector " +
       "(Denil et al. 2014), and by what is lost where the token is left out.",
+    "reasons-ngrams":
+      "Groups of up to {ngrams} tokens (n-grams) count as well. The gradient divides an n-gram’s share among its tokens; a " +
+      "token that is left out takes its n-grams along, its neighbours form new ones, and the shares of all others grow. So " +
+      "a token may be blue by one measure and orange by the other.",
     agreement: "The two agree with a correlation of {value}.",
     "no-agreement": "The two cannot be compared on so few tokens.",
     label: "Label",
@@ -137,12 +151,21 @@ const WORDS = {
     "tokens-probability":
       "词元下面的横线是模型给它的概率（在全部已知词元之中）；下方列出标记位置上最可能的词元{cited}。",
     "tokens-tint": "词元的颜色越深，在“注意力”一节所选的图中，它与标记的词元之间的注意力就越强。",
+    "tokens-document": "第一个词元 {piece} 不属于这段文字：模型在每篇文档之前读到它。",
+    "tokens-between":
+      "第一个词元 {piece} 不属于这段文字：它在训练文本中隔开各篇文档。只用一篇文档（例如一本书）训练的模型从未读过它，" +
+      "它后面那个词元的概率没有意义。",
     "vectors-title": "向量",
     "vectors-caption":
       "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零：词元自身的向量、位置的向量，" +
       "以及两者之和，即第一层读到的内容（Vaswani 等 2017，3.4 和 3.5 节）。",
     "vectors-alone":
       "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零。这个模型不加位置向量{cited}。",
+    "vectors-beside": "模型在词元自身的向量上加了{parts}：所以同一个词元在不同位置有不同的数。",
+    "vectors-of-tokens": "模型还读取至多 {ngrams} 个词元的 n 元组；每个 n 元组有自己的向量，不在此图中。",
+    "part-ngrams": "以它结尾的 n 元组的向量",
+    "part-matches": "最近几个词元上次出现时其后那个词元的向量",
+    and: "和",
     "vector-tokens": "词元",
     "vector-positions": "位置",
     "vector-sum": "和",
@@ -221,6 +244,9 @@ const WORDS = {
     "reasons-title": "每个词元的贡献",
     "reasons-caption":
       "每个词元使该标签的对数概率升高（蓝）或降低（橙）多少：用梯度乘以向量（Denil 等 2014），以及去掉该词元后损失多少。",
+    "reasons-ngrams":
+      "至多 {ngrams} 个词元的组合（n 元组）也起作用。梯度把一个 n 元组的份额平分给它的词元；去掉一个词元时，它的 n 元组也一起" +
+      "消失，相邻词元组成新的 n 元组，其余部分的份额随之变大。所以一个词元可能在一种量法下是蓝色，在另一种下是橙色。",
     agreement: "两者的相关系数是 {value}。",
     "no-agreement": "词元太少，两者无法比较。",
     label: "标签",
