@@ -124,6 +124,17 @@ def test_causal_mask_with_more_keys_than_queries() -> None:
     ]
 
 
+def test_the_triangle_that_the_docstring_shows() -> None:
+    assert attention_mask.__doc__ is not None
+    example = attention_mask.__doc__.partition(">>> ")[2]
+    call, _, shown = example.partition("  # the triangle\n")
+    triangle = attention_mask(num_queries=3, num_keys=3)
+    assert call == "attention_mask(num_queries=3, num_keys=3).int()"
+    assert triangle is not None
+    wanted = [line.strip() for line in str(triangle.int()).split("\n")]
+    assert [line.strip() for line in shown.split("\n")[:3]] == wanted
+
+
 def test_nothing_to_hide_is_no_mask() -> None:
     assert attention_mask() is None
     assert attention_mask(None, 1, 5) is None
