@@ -147,7 +147,11 @@ class TestReading:
     @pytest.mark.parametrize(
         ("value", "expected"),
         [
-            ('["x"]', "t.jsonl:1: a list of labels; set data.label_separator"),
+            (
+                '["x"]',
+                't.jsonl:1: a list of labels; for rows of several labels add --set "data.label_separator=;"',
+            ),
+            ('["a;b"]', 'add --set "data.label_separator=|" (a list needs no sign'),
             ('{"a": 1}', "t.jsonl:1: an object where text or a number should be"),
             ('"\\ud83d"', "t.jsonl:1: the label '\\ud83d' holds half of a character"),
         ],

@@ -869,6 +869,37 @@ def test_several_labels_end_to_end(train: Train, tmp_path: Path, write: Write) -
     assert task.evaluate(task.read([text])).accuracy >= 0.9
 
 
+def test_a_run_from_a_model_reads_the_columns_of_that_model(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
+    rows = made_rows(60)
+    columns = ("Message", "Department")
+    settings = ("data.text_column=Message", "data.label_column=Department")
+    first = write(rows, "jan.csv", columns=columns)
+    train(*settings, text=first, out=tmp_path / "jan")
+    later = write(made_rows(70), "feb.csv", columns=columns)
+    train(text=later, start_from=tmp_path / "jan", out=tmp_path / "feb")
+    config = load(tmp_path / "feb").config
+    assert (config.text_column, config.label_column) == columns
+    # a table that has the usual columns alone is read by them
+    train(start_from=tmp_path / "jan", out=tmp_path / "mar")
+    assert load(tmp_path / "mar").config.text_column == "text"
+    other = write(rows, "apr.csv", columns=("a", "b"))
+    with pytest.raises(
+        DataError, match="no column 'Message' and no column 'Department'"
+    ):
+        train(text=other, start_from=tmp_path / "jan", out=tmp_path / "apr")
+
+
+def test_a_run_from_a_model_of_several_labels_has_several(
+    train: Train, tmp_path: Path, write: Write
+) -> None:
+    rows = [(text, ";".join(labels)) for text, labels in several_rows(60)]
+    train("data.label_separator=;", text=write(rows), out=tmp_path / "a")
+    train(text=write(rows), start_from=tmp_path / "a", out=tmp_path / "b")
+    assert load(tmp_path / "b").config.label_separator == ";"
+
+
 def rare_rows(count: int, first: int = 0) -> list[tuple[str, str]]:
     """Texts with one label, at times two, of twenty, each named by a word of its own."""
     draw = random.Random(3)

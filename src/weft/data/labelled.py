@@ -26,6 +26,7 @@ from weft.errors import DataError, UsageError
 
 EMPTY_TEXT = "empty text"
 _NO_LABEL = ("", "nan", "null")  # what tables have where there is none, in any case
+_SIGNS = (";", "|", "/")  # that may stand between labels
 _NUM_NAMED = 5  # labels that a message names
 
 Labels = tuple[str, ...]
@@ -342,8 +343,10 @@ def _labels(where: str, value: Any, separator: str | None) -> Labels:
     """
     if separator is None:
         if isinstance(value, list):
+            sign = _sign_of_no(value)
             raise DataError(
-                f"{where}: a list of labels; set data.label_separator for rows of several labels"
+                f'{where}: a list of labels; for rows of several labels add --set "data.label_separator={sign}" '
+                "(a list needs no sign between its labels; a table that weft classify writes has it there)"
             )
         items = [value]
     elif isinstance(value, list):
@@ -352,6 +355,12 @@ def _labels(where: str, value: Any, separator: str | None) -> Labels:
         items = _as_text(where, value).split(separator)
     labels = {_label(where, item) for item in items}
     return tuple(sorted(label for label in labels if label is not None))
+
+
+def _sign_of_no(labels: Sequence[Any]) -> str:
+    """Return a sign that may stand between labels, for it is in none of these."""
+    shown = "".join(map(str, labels))
+    return next((sign for sign in _SIGNS if sign not in shown), _SIGNS[0])
 
 
 def _label(where: str, value: Any) -> str | None:

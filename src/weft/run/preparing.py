@@ -10,15 +10,22 @@ from typing import Any
 
 import torch
 
-from weft.config import Recipe
+from weft.config import ClassificationRecipe, Recipe
 from weft.console import stages
 from weft.data.check.finding import counted
+from weft.data.formats.table import column_names
+from weft.data.kind import COLUMNS
 from weft.data.overlap import TextHashes
 from weft.data.texts import Texts
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, OutOfMemoryError, UsageError
 from weft.folder import durable, model_folder
-from weft.folder.model_folder import RunFolder, StoredModel
+from weft.folder.model_folder import (
+    ClassificationConfig,
+    FolderConfig,
+    RunFolder,
+    StoredModel,
+)
 from weft.kernels import torch_machine
 from weft.kernels.machine import Machine, counted_threads, threads_asked, usable_cores
 from weft.kernels.torch_machine import choose_machine, is_out_of_memory
@@ -72,16 +79,41 @@ def read_material(request: Request) -> Material:
     """
     kind = TASKS[request.recipe.task]
     start = _open_start(request.start_from, kind)
-    texts = kind.gather(request.recipe, request.sources())
-    texts = texts.accepted(request.allow_bad_data)
     config = start.config if start else None
-    recipe = kind.resolve(request.recipe, texts, config, str(request.start_from))
+    recipe = _with_columns_of(config, request.recipe, request.train)
+    texts = kind.gather(recipe, request.sources())
+    texts = texts.accepted(request.allow_bad_data)
+    recipe = kind.resolve(recipe, texts, config, str(request.start_from))
     origin = {
         "texts": texts.facts(),
         "from": _weights_sha256(request.start_from),
         **request.teacher_facts(),
     }
     return Material(kind, texts, recipe, start, origin)
+
+
+def _with_columns_of(
+    config: FolderConfig | None, recipe: Recipe, train: Sequence[str]
+) -> Recipe:
+    """Return the recipe with the columns of the classifier to start from, unless it names its own.
+
+    A table that has the usual columns and not those of the model is read by the usual ones. Raises
+    DataError for a table that cannot be read.
+    """
+    if not isinstance(config, ClassificationConfig) or not train:
+        return recipe
+    assert isinstance(recipe, ClassificationRecipe)
+    data = recipe.data
+    update: dict[str, Any] = {}
+    if data.label_separator is None:
+        update["label_separator"] = config.label_separator
+    usual = {"text_column": COLUMNS[0], "label_column": COLUMNS[1]}
+    own = {"text_column": config.text_column, "label_column": config.label_column}
+    if data.model_dump(include={*usual}) == usual:
+        names = set(column_names(Path(train[0])))
+        is_usual = set(COLUMNS) <= names and not {*own.values()} <= names
+        update |= {} if is_usual else own
+    return recipe.model_copy(update={"data": data.model_copy(update=update)})
 
 
 def prepare(
