@@ -44,7 +44,7 @@ class Part:
 
 def set_linear(spec: Any, *parts: Part) -> None:
     """One map, or several of one input behind each other."""
-    spec.weight = np.concatenate([part.weight.array for part in parts])
+    spec.weight = np.concatenate([part.stored.array for part in parts])
     spec.bias = np.concatenate([part.bias.array for part in parts])
 
 
@@ -87,7 +87,8 @@ def build(weights: Part) -> TransformerSpec:
         set_norm(getattr(spec, side).layer_norm, getattr(weights, f"{side}_norm"))
     set_linear(spec.decoder.projection, weights.projection)
     names = [str(i) for i in range(len(weights.tgt.tokens.array))]
-    spec.register_source_vocabulary(names)
+    sources = [str(i) for i in range(len(weights.src.tokens.array))]
+    spec.register_source_vocabulary(sources)
     spec.register_target_vocabulary(names)
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (
         names[1],

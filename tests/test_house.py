@@ -101,7 +101,7 @@ tasks.task: config data folder kernels
 tasks.translation: config data decoding engine evaluation folder kernels predict tasks.task
 tasks.language_modelling: config data engine evaluation folder kernels predict tasks.task
 tasks.classification: config data engine evaluation folder kernels predict tasks.task
-tasks.opening: folder kernels tasks
+tasks.opening: folder kernels tasks.choice tasks.task
 inspection: config data decoding engine evaluation folder inspection kernels model predict tasks training
 run.record: data folder training
 run.begun: config data folder recipes tasks

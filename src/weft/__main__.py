@@ -16,6 +16,8 @@ _PLAIN = warnings.formatwarning  # Python's own
 # packages that training needs, and the use of most models does not
 _OF_TRAINING = ("torch", "jaxtyping")
 LEFT = 130  # the exit code of a process that Ctrl-C ended
+# made since the last garbage collection, before there is a next one
+OBJECTS = 100_000
 # turns that a waiting thread spins before it sleeps; GNU OpenMP's default is 100 times as many
 SPINS = "3000"
 
@@ -25,6 +27,8 @@ def main() -> None:
 
     A library that is being imported may turn Ctrl-C into an error of its own, which is ignored.
     """
+    # what imports make stays until the end: to look through it again and again is in vain
+    gc.set_threshold(OBJECTS)
     # otherwise Python's last garbage collection walks all of PyTorch, for a second or so
     atexit.register(gc.freeze)
     signals: list[int] = []

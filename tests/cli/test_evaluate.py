@@ -193,7 +193,7 @@ def test_a_pipe_hears_at_once_what_is_done_and_before_the_work_what_was_trained_
     )
     ended = command("evaluate", tiny_folder, data)
     lines = ended.err.split("\n")
-    assert lines[0].startswith("loading PyTorch ...")
+    assert lines[0].startswith("loading the model ...")
     (warning,) = [
         i for i, line in enumerate(lines) if "contaminated: 1 of 3 pairs" in line
     ]

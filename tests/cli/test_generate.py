@@ -379,8 +379,7 @@ def test_what_is_done_is_said_meanwhile(
 ) -> None:
     monkeypatch.setattr("weft.console.stages.SLOW", 0.0)
     said = command("score", folder, stdin=b"the cat\n").err.split("\n")
-    assert [line.split(" ...")[0] for line in said[:3]] == [
-        "loading PyTorch",
+    assert [line.split(" ...")[0] for line in said[:2]] == [
         "loading the model",
         "scoring",
     ]

@@ -106,7 +106,6 @@ def _scored(
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
-    stages.enter("loading the model")
     with naming_options(["precision", "kernels"]):
         task = load_task(folder, *computing, is_command=True)
     precision, _ = computing
@@ -243,7 +242,6 @@ def score(
     with stages.showing("loading the model"):
         from weft.tasks.opening import load_task
 
-        stages.enter("loading the model")
         with naming_options(["kernels"]):
             task = load_task(folder, kernels=kernels, is_command=True)
         model = task.predictor()

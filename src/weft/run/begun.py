@@ -10,7 +10,7 @@ from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable
 from weft.folder.layout import RunFolder
 from weft.recipes.file import build_recipe
-from weft.tasks.opening import KINDS
+from weft.tasks.opening import kind_of
 
 
 def read_record(folder: RunFolder) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def texts_again(
     why = "where they lay is not known"
     for sources in _sources(origin):
         try:
-            texts = KINDS[recipe.task].gather(recipe, sources)
+            texts = kind_of(recipe.task).gather(recipe, sources)
         except (DataError, FolderError, UsageError) as error:
             why = str(error).split("\n", maxsplit=1)[0]
             continue

@@ -3,6 +3,7 @@
 It is needed by recurrent models, on a GPU, and where its steps were asked for.
 """
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,20 @@ from weft.kernels.machine import (
     refuse_for_use,
     require_torch,
 )
-from weft.tasks.classification import Classification
-from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task
-from weft.tasks.translation import Translation
 
-KINDS: dict[str, type[Task[Any, Any]]] = {
-    kind.name: kind for kind in (Translation, LanguageModelling, Classification)
+_KINDS = {
+    "translation": ("weft.tasks.translation", "Translation"),
+    "language-modelling": ("weft.tasks.language_modelling", "LanguageModelling"),
+    "classification": ("weft.tasks.classification", "Classification"),
 }
+
+
+def kind_of(task: str) -> type[Task[Any, Any]]:
+    """Return a task by its name; the modules of the others are not loaded."""
+    module, name = _KINDS[task]
+    kind: type[Task[Any, Any]] = getattr(import_module(module), name)
+    return kind
 
 
 def load_predictor(
@@ -44,7 +51,7 @@ def load_task(
     refuse_for_use(precision, kernels)
     config = open_model_folder(folder).config
     if not needs_torch(config, kernels):
-        return KINDS[config.task].load(folder, machine_for_use(precision))
+        return kind_of(config.task).load(folder, machine_for_use(precision))
     asked = f"kernels = {kernels}" if kernels != "auto" else f"the model in {folder}"
     require_torch(asked)
     # loaded for what needs it alone
