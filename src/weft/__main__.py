@@ -55,6 +55,7 @@ def main() -> None:
 
 def _run() -> None:
     _wait_briefly()
+    _use_one_blas_thread()
     _write_anywhere()
     import typer
 
@@ -125,6 +126,14 @@ def _wait_briefly() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+
+
+def _use_one_blas_thread() -> None:
+    """Let NumPy's products have one thread: the engine, the search and PyTorch have their own.
+
+    OpenBLAS reads the variable when NumPy is loaded. A value that the user has set is kept.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 if __name__ == "__main__":

@@ -441,3 +441,18 @@ def test_a_stopped_run_names_its_whole_command_and_what_makes_a_model_of_it(
     assert command("translate", out, "cat sees dog.").code == 0
     ended = command(*shlex.split(whole)[1:])
     assert ended.messages[-2].startswith("done after 9 steps")
+
+
+@pytest.mark.parametrize(("given", "threads"), [(None, "1"), ("3", "3")])
+def test_numpy_has_one_thread_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+    command: Command,
+    given: str | None,
+    threads: str,
+) -> None:
+    # so that what the command sets is taken back
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", given or "")
+    if given is None:
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    assert command("--version").code == 0
+    assert os.environ["OPENBLAS_NUM_THREADS"] == threads
