@@ -16,6 +16,7 @@ from weft.config import LayerShape
 from weft.data import builtin
 from weft.errors import WeftError
 from weft.inspection.selfcheck import selfcheck
+from weft.inspection.torch_reference import torch_reference_of
 from weft.recipes.file import load_recipe, recipe_names
 from weft.tasks.opening import load_task
 
@@ -231,9 +232,10 @@ def holds_in_float64(folder: Path) -> bool:
         warnings.simplefilter("ignore")  # of norms in two types
         torch.set_default_dtype(torch.float64)
         try:
-            task = load_task(folder)
+            task: Any = load_task(folder, kernels="torch")
             task.model.double()
-            return all(proof.holds for proof in selfcheck(task))
+            proofs = selfcheck(task, torch_reference_of(task))
+            return all(proof.holds for proof in proofs)
         finally:
             torch.set_default_dtype(torch.float32)
 

@@ -24,7 +24,7 @@ def test_a_proof_that_fails(
     command: Command, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proofs = [Proof("one", True, "so"), Proof("two", False, "not so")]
-    monkeypatch.setattr("weft.inspection.selfcheck.selfcheck", lambda task: proofs)
+    monkeypatch.setattr("weft.inspection.selfcheck.selfcheck", lambda *given: proofs)
     ended = command("selfcheck", tiny_folder)
     assert ended.code == 1
     assert ended.lines == ["holds  one", "       so", "FAILS  two", "       not so"]

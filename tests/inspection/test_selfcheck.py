@@ -3,29 +3,39 @@ about.
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import weft
 from weft.data.tokenizer import PAD_ID
+from weft.engine import plain
+from weft.engine.bindings import engine_of
+from weft.engine.classifier import native_classifier_of
+from weft.engine.plain import PlainTransformer
+from weft.engine.weights import changed
+from weft.engine.writer import writer_of
+from weft.folder.model_folder import open_model_folder
 from weft.inspection.selfcheck import TOLERANCE, Proof, selfcheck
-from weft.kernels.machine import Machine
+from weft.inspection.torch_reference import torch_reference_of
+from weft.kernels.machine import machine_for_use, may_have_gpu
 from weft.model import attention, recurrent
 from weft.model.cache import DecoderCache
+from weft.model.transformer import Seq2SeqTransformer
 from weft.ship.quantization import quantize
-from weft.tasks.choice import load_trainable
-from weft.tasks.trainable import TrainableTask
-from weft.tasks.trainable_classification import TrainableClassification
-from weft.tasks.trainable_translation import TrainableTranslation
+from weft.tasks import classification, language_modelling, opening, translation
+from weft.tasks.opening import load_task
+from weft.tasks.translation import Translation
 
 Write = Callable[[int], str]
-PLAIN = Machine("cpu", "float32", 1, "tests are small")
 SHAPE = ("model.d_model=16", "model.d_ff=24", "model.num_heads=2")
 ONE_STEP = (
     "training.max_steps=1",
@@ -103,14 +113,36 @@ def folders(
     return folder
 
 
-def shaken(
-    task: TrainableTask[Any, Any, Any], by: float = 0.3
-) -> TrainableTask[Any, Any, Any]:
+def shaken_weights(weights: Any, by: float = 0.3) -> Any:
     """Weights far from their start values."""
+    generator = np.random.default_rng(5)
+
+    def shake(array: np.ndarray) -> np.ndarray:
+        noise = generator.standard_normal(array.shape, np.float32)
+        return array + noise * np.float32(by)
+
+    return changed(weights, shake)
+
+
+def task_in(folder: Path, by: float = 0.3) -> Any:
+    """The task of a folder, as `weft selfcheck` has it, its weights shaken."""
+    task = task_without_torch(folder)
+    return replace(task, weights=shaken_weights(task.weights, by))
+
+
+def task_without_torch(folder: Path) -> Any:
+    """The task of a folder as a CPU has it, also where there is a GPU."""
+    config = open_model_folder(folder).config
+    return opening.KINDS[config.task].load(folder, machine_for_use())
+
+
+def torch_task_in(folder: Path) -> Any:
+    """The same where PyTorch takes the model's steps."""
+    task: Any = load_task(folder, kernels="torch")
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for weight in task.model.parameters():
-            weight.add_(torch.randn(weight.shape, generator=generator) * by)
+            weight.add_(torch.randn(weight.shape, generator=generator) * 0.3)
     return task
 
 
@@ -118,16 +150,35 @@ def failing(proofs: list[Proof]) -> list[str]:
     return [proof.what.partition(":")[0] for proof in proofs if not proof.holds]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def failing_of_torch(task: Any) -> list[str]:
+    return failing(selfcheck(task, torch_reference_of(task)))
+
+
+def number_of_proofs(task: Any) -> int:
+    of_tasks = {"translation": 7, "language-modelling": 5, "classification": 3}
+    return of_tasks[task.name]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "recurrent"])
 def test_all_proofs_hold_on_a_sound_model(
     folders: Callable[[str], Path], kind: str
 ) -> None:
-    task = shaken(load_trainable(folders(kind), PLAIN))
+    task = task_in(folders(kind))
     proofs = selfcheck(task)
     assert failing(proofs) == []
-    assert len(proofs) == {"classifier": 3, "bag": 3}.get(
-        kind, 7 if isinstance(task, TrainableTranslation) else 5
-    )
+    assert len(proofs) == number_of_proofs(task)
+
+
+@pytest.mark.parametrize(
+    "kind", ["recurrent", "modern", "n-grams", "classifier", "bag"]
+)
+def test_all_proofs_hold_where_pytorch_takes_the_steps(
+    folders: Callable[[str], Path], kind: str
+) -> None:
+    task = torch_task_in(folders(kind))
+    proofs = selfcheck(task, torch_reference_of(task))
+    assert failing(proofs) == []
+    assert len(proofs) == number_of_proofs(task)
     assert not task.model.training
 
 
@@ -136,7 +187,7 @@ def test_rounding_that_large_weights_magnify_is_no_fault(
     folders: Callable[[str], Path], kind: str, by: float
 ) -> None:
     """Of such models two sums in another order are more than a thousandth of a nat apart."""
-    proofs = selfcheck(shaken(load_trainable(folders(kind), PLAIN), by))
+    proofs = selfcheck(task_in(folders(kind), by))
     assert failing(proofs) == []
     apart = [
         float(found[1])
@@ -149,7 +200,8 @@ def test_rounding_that_large_weights_magnify_is_no_fault(
 def test_an_int8_folder_holds(
     tiny_folder: Path, write_pairs: Write, tmp_path: Path
 ) -> None:
-    if reason := TrainableTranslation.load(tiny_folder, PLAIN).why_no_engine():
+    tiny = task_without_torch(tiny_folder)
+    if reason := tiny.why_no_engine():
         pytest.skip(reason)
     pairs = [write_pairs(20)]
     quantize(
@@ -159,23 +211,54 @@ def test_an_int8_folder_holds(
         max_bleu_loss=100.0,
         shortlist=pairs,
     )
-    task: Any = load_trainable(tmp_path / "int8", PLAIN)
+    task = task_without_torch(tmp_path / "int8")
     for shortlist in ("off", "on"):
         listed = replace(
             task, config=task.config.model_copy(update={"shortlist": shortlist})
         )
-        assert failing(selfcheck(listed)) == []
+        proofs = selfcheck(listed)
+        assert failing(proofs) == []
+        searched = [proof.evidence for proof in proofs if "search" in proof.what]
+        assert len(searched) == 1
+        assert "0.5 allowed" in searched[0]
 
 
 def test_a_weight_that_is_no_number(folders: Callable[[str], Path]) -> None:
-    task = load_trainable(folders("transformer"), PLAIN)
-    with torch.no_grad():
-        task.model.get_parameter("decoder_norm.weight")[3] = torch.nan
+    task = task_in(folders("transformer"))
+    task.weights.decoder_norm.gain[3] = np.nan
     (proof,) = selfcheck(task)
-    assert (proof.holds, proof.evidence) == (False, "decoder_norm.weight")
+    assert (proof.holds, proof.evidence) == (False, "decoder_norm.gain")
+    task = torch_task_in(folders("recurrent"))
+    with torch.no_grad():
+        task.model.get_parameter("combine.bias")[3] = torch.inf
+    (proof,) = selfcheck(task, torch_reference_of(task))
+    assert (proof.holds, proof.evidence) == (False, "combine.bias")
 
 
+def attending_without(dimensions: int) -> Callable[..., Any]:
+    """Attention in plain NumPy that ignores masks of so many dimensions: those of what comes later
+    have two, those of padding four.
+    """
+    original = plain.attention
+
+    def attend(query: Any, key: Any, value: Any, mask: Any) -> Any:
+        is_ignored = mask is not None and mask.ndim == dimensions
+        return original(query, key, value, None if is_ignored else mask)
+
+    return attend
+
+
+@pytest.mark.parametrize("kind", ["transformer", "language model"])
 def test_a_decoder_that_sees_what_comes_later(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(plain, "attention", attending_without(2))
+    found = failing(selfcheck(task_in(folders(kind))))
+    assert "what comes later is not seen" in found
+    assert "cached = uncached" in found
+
+
+def test_a_pytorch_decoder_that_sees_what_comes_later(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("transformer", "causal"):
@@ -187,63 +270,158 @@ def test_a_decoder_that_sees_what_comes_later(
             ),
         )
     for kind in ("transformer", "language model"):
-        found = failing(selfcheck(shaken(load_trainable(folders(kind), PLAIN))))
+        found = failing_of_torch(torch_task_in(folders(kind)))
         assert "what comes later is not seen" in found
         assert "cached = uncached" in found
 
 
+@pytest.mark.parametrize("kind", ["transformer", "classifier"])
 def test_padding_that_is_read(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    task = task_in(folders(kind))
+    if kind == "transformer" and task.predictor().engine is None:
+        pytest.skip("no engine here: what searches is broken too")
+    monkeypatch.setattr(plain, "attention", attending_without(4))
+    assert failing(selfcheck(task)) == ["padding and the batch change nothing"]
+
+
+def test_padding_that_pytorch_reads(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = shaken(load_trainable(folders("recurrent"), PLAIN))
+    task = torch_task_in(folders("recurrent"))
     monkeypatch.setattr(
         recurrent, "attention_weights", lambda scores, padding: scores.softmax(-1)
     )
-    assert "padding and the batch change nothing" in failing(selfcheck(task))
-    classifier = shaken(load_trainable(folders("classifier"), PLAIN))
-    classifier.model.pad_id = classifier.model.encoder.pad_id = PAD_ID + 9  # type: ignore[assignment, union-attr]
-    assert failing(selfcheck(classifier)) == ["padding and the batch change nothing"]
+    assert "padding and the batch change nothing" in failing_of_torch(task)
+    classifier = torch_task_in(folders("classifier"))
+    classifier.model.pad_id = classifier.model.encoder.pad_id = PAD_ID + 9
+    found = failing_of_torch(classifier)
+    assert found == ["padding and the batch change nothing"]
 
 
+@pytest.mark.parametrize("kind", ["transformer", "language model"])
 def test_a_cache_that_forgets(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    task = task_in(folders(kind))
+    decode = PlainTransformer.decode
+
+    def forgetful(model: Any, ids: Any, cache: Any, *more: Any, **named: Any) -> Any:
+        states, newer = decode(model, ids, cache, *more, **named)
+        if ids.shape[1] == 1:
+            newer = replace(newer, past=tuple(part.until(1) for part in newer.past))
+        return states, newer
+
+    monkeypatch.setattr(PlainTransformer, "decode", forgetful)
+    assert "cached = uncached" in failing(selfcheck(task))
+
+
+def test_a_pytorch_cache_that_forgets(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task: Any = shaken(load_trainable(folders("transformer"), PLAIN))
-    decode = type(task.model).decode
+    task = torch_task_in(folders("transformer"))
+    decode = Seq2SeqTransformer.decode
 
     def forgetful(
         model: Any, ids: torch.Tensor, cache: DecoderCache, record: Any = None
     ) -> Any:
         states, newer = decode(model, ids, cache, record)
-        return states, replace(newer, layers=newer.layers[::-1]) if ids.shape[
-            1
-        ] == 1 else newer
+        if ids.shape[1] == 1:
+            newer = replace(newer, layers=newer.layers[::-1])
+        return states, newer
 
-    monkeypatch.setattr(type(task.model), "decode", forgetful)
-    assert "cached = uncached" in failing(selfcheck(task))
+    monkeypatch.setattr(Seq2SeqTransformer, "decode", forgetful)
+    assert "cached = uncached" in failing_of_torch(task)
 
 
-def test_an_engine_of_another_model(
+def test_a_translator_of_another_model(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its searches are not those of the weights that are read."""
-    task: Any = shaken(load_trainable(folders("transformer"), PLAIN))
-    other = shaken(shaken(load_trainable(folders("transformer"), PLAIN)))
+    task = task_in(folders("transformer"))
+    other = replace(task, weights=shaken_weights(task.weights))
     predictor = other.predictor()
-    monkeypatch.setattr(TrainableTranslation, "predictor", lambda self: predictor)
+    monkeypatch.setattr(Translation, "predictor", lambda self: predictor)
     found = failing(selfcheck(task))
     assert found == ["beam 1 = greedy", "probabilities of a search = the model's own"]
 
 
-def test_a_classifier_of_other_weights(
-    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+# where an engine is made, what makes it there, and the proofs that hold it to the weights
+ENGINES: dict[str, tuple[Any, Any, list[str]]] = {
+    "transformer": (
+        translation,
+        engine_of,
+        ["beam 1 = greedy", "probabilities of a search = the model's own"],
+    ),
+    "language model": (
+        language_modelling,
+        writer_of,
+        ["text written greedily is the model's own"],
+    ),
+    "classifier": (
+        classification,
+        native_classifier_of,
+        ["probabilities are the model's own"],
+    ),
+}
+
+
+def with_other_gains(weights: Any) -> Any:
+    """The same weights but for every other gain of the last norm."""
+    if hasattr(weights, "encoder_norm"):
+        name = "decoder_norm" if weights.decoder else "encoder_norm"
+        norm = getattr(weights, name)
+        gain = norm.gain.copy()
+        gain[::2] *= 1.5
+        return replace(weights, **{name: replace(norm, gain=gain)})
+    return replace(weights, encoder=with_other_gains(weights.encoder))
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_an_engine_with_other_weights(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    task: Any = shaken(load_trainable(folders("classifier"), PLAIN))
-    other: Any = shaken(shaken(load_trainable(folders("classifier"), PLAIN)))
-    native, written = other.predictor(), TrainableClassification.predictor
+    """It is held to the weights of the folder."""
+    task = task_in(folders(kind))
+    room, make, expected = ENGINES[kind]
+    engine = make(task.weights, *["float32"] * (kind != "classifier"))
+    if engine is None:
+        pytest.skip("no engine here")
     monkeypatch.setattr(
-        TrainableClassification,
-        "predictor",
-        lambda self: written(self) if self.machine.plain else native,
+        room,
+        make.__name__,
+        lambda weights, *more: make(with_other_gains(weights), *more),
     )
-    assert failing(selfcheck(task)) == ["probabilities are the model's own"]
+    assert failing(selfcheck(task)) == expected
+
+
+WITHOUT_TORCH = """
+import sys
+
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "jaxtyping"):
+            raise AssertionError(f"{name} is imported")
+
+sys.meta_path.insert(0, Refusing())
+from weft.__main__ import main
+sys.argv = ["weft", "selfcheck", sys.argv[1]]
+main()
+"""
+
+
+@pytest.mark.parametrize("kind", ["transformer", "n-grams", "classifier", "bag"])
+def test_it_needs_no_pytorch(folders: Callable[[str], Path], kind: str) -> None:
+    if may_have_gpu():
+        pytest.skip("models are used on a GPU here, by PyTorch")
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, folders(kind)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    claims = ended.stdout.splitlines()[::2]
+    assert len(claims) == number_of_proofs(task_without_torch(folders(kind)))
+    assert all(line.startswith("holds  ") for line in claims)

@@ -4,7 +4,7 @@ weights that are read by name are those of the model that was stored.
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,15 @@ from weft.engine import plain
 from weft.engine.bindings import Engine
 from weft.engine.from_model import build_engine, causal_weights_of, weights_of
 from weft.engine.plain import Cache, PlainTransformer, Record
+from weft.engine.plain_models import PlainWriter
+from weft.engine.weights import Linear, changed, in_float64, named_arrays
 from weft.folder.arrays import read_arrays
 from weft.folder.layout import SCALES
 from weft.kernels.activations import ACTIVATIONS, NORMS
 from weft.kernels.modules import ACTIVATION_MODULES
 from weft.model.attention import AttentionRecord
 from weft.model.causal import CausalTransformer
+from weft.model.positions import angles
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.weights import causal_weights, seq2seq_weights
 
@@ -196,6 +199,43 @@ def test_it_knows_every_activation_and_norm_of_the_table() -> None:
         )
 
 
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@torch.inference_mode()
+def test_with_weights_in_float64_all_is_computed_in_float64(
+    options: dict[str, Any],
+) -> None:
+    """To what PyTorch computes in float64, where float32 is a million times as far away."""
+    model = seq2seq(options)
+    weights = weights_of(model)
+    exact_weights = in_float64(weights)
+    if exact_weights.rotary is not None:
+        # a table in float32 is what the model has, and PyTorch computes another in float64
+        places = torch.arange(SMALL["max_len"], dtype=torch.float64)
+        cosines, sines = angles(places, weights.head_dim)
+        exact_weights = replace(exact_weights, rotary=(cosines.numpy(), sines.numpy()))
+    here = PlainTransformer(exact_weights)
+    states, _ = here.decode(TGT, here.prefill(SRC))
+    found = here.output(states)
+    exact = model.double()(torch.from_numpy(SRC), torch.from_numpy(TGT)).numpy()
+    rounding = PlainTransformer(weights)
+    rounded = rounding.output(rounding.decode(TGT, rounding.prefill(SRC))[0])
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, exact, atol=1e-12)
+    assert np.abs(rounded - exact).max() > 1e-7
+
+
+def test_vectors_beside_the_tokens_are_in_float64_too() -> None:
+    options = {"ngrams": 3, "ngram_buckets": 57, "match_lengths": (1, 2)}
+    model = causal(options)
+    weights = causal_weights_of(model)
+    logits, _ = PlainWriter(in_float64(weights)).decode(
+        TGT, PlainWriter(in_float64(weights)).prefill(TGT[:, :0])
+    )
+    with torch.inference_mode():
+        exact = model.double()(torch.from_numpy(TGT)).numpy()
+    np.testing.assert_allclose(logits, exact, atol=1e-12)
+
+
 def test_every_option_of_a_layer_is_among_those_tested() -> None:
     """But those that only training knows, and the sizes."""
     tested = {name for options in OPTIONS for name in options} | SMALL.keys()
@@ -237,6 +277,38 @@ def assert_equal(found: Any, expected: Any) -> None:
         is_computed = "positions" in path or "rotary" in path
         tolerance = 2e-6 if is_computed else 0
         np.testing.assert_allclose(ours[path], value, atol=tolerance, err_msg=path)
+
+
+def test_arrays_have_the_names_of_their_places() -> None:
+    weights = weights_of(seq2seq({"num_key_value_heads": 2}))
+    found = dict(named_arrays(weights))
+    expected = dict(parts(weights))
+    arrays = {path for path, value in expected.items() if isinstance(value, np.ndarray)}
+    assert {f".{name}" for name in found} == arrays
+    assert (
+        found["decoder.1.cross_attention.key.bias"]
+        is expected[".decoder.1.cross_attention.key.bias"]
+    )
+
+
+def test_weights_are_changed_where_they_stand_and_shared_ones_once() -> None:
+    weights = weights_of(seq2seq({}))
+    assert weights.tgt is not None
+    assert weights.projection is not None
+    tied = replace(weights, projection=Linear(weights.tgt.tokens, None))
+    seen: list[int] = []
+
+    def double(array: np.ndarray) -> np.ndarray:
+        seen.append(id(array))
+        return array * 2
+
+    twice = changed(tied, double)
+    assert len(seen) == len(set(seen)) == len(list(named_arrays(tied))) - 1
+    assert twice.projection.weight is twice.tgt.tokens
+    for name, array in named_arrays(twice):
+        assert np.array_equal(array, dict(named_arrays(tied))[name] * 2), name
+    halved = changed(twice, lambda array: array / 2)
+    assert_equal(halved, tied)
 
 
 def stored(model: nn.Module, folder: Path) -> dict[str, Any]:

@@ -126,10 +126,15 @@ def selfcheck(folder: Folder) -> None:
     """Check that a model computes what it should: cached = uncached, beam 1 = greedy, and more."""
     refuse_no_model(folder)
     from weft.inspection.selfcheck import selfcheck as run
-    from weft.kernels.torch_machine import machine_for_torch
-    from weft.tasks.choice import load_trainable
+    from weft.tasks.opening import load_task, needs_torch
 
-    proofs = run(load_trainable(folder, machine_for_torch(sets_threads=True)))
+    task = load_task(folder, is_command=True)
+    reference = None
+    if needs_torch(task.config):
+        from weft.inspection.torch_reference import torch_reference_of
+
+        reference = torch_reference_of(task)
+    proofs = run(task, reference)
     for proof in proofs:
         say_lines(proof.lines(), sys.stdout, 7)
     failed = sum(not proof.holds for proof in proofs)

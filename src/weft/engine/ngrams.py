@@ -61,8 +61,9 @@ def beside(weights: Weights, read: Ids, length: int) -> Floats | None:
     """
     if weights.ngrams is None and weights.matches is None:
         return None
+    assert weights.tgt is not None
     shape = len(read), length, weights.d_model
-    total = np.zeros(shape, np.float32)
+    total = np.zeros(shape, weights.tgt.tokens.dtype)
     if weights.ngrams is not None:
         _add_ngrams(total, weights.ngrams, read)
     if weights.matches is not None:

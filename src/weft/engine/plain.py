@@ -1,6 +1,7 @@
 """The pass of a Transformer in plain NumPy: each operation of the paper once, on whole arrays.
 
-It is the reference of the native library, which computes the same faster.
+It is the reference of the native library, which computes the same faster. With weights in float64
+all is computed in float64.
 
 Shapes: N rows; S source positions; L new positions, T with those before them; D d_model; H heads;
 d head_dim; V vocabulary. Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.
@@ -26,10 +27,10 @@ from weft.engine.weights import (
 
 PAD_ID = 0
 # so large a negative score makes a weight zero; it is finite, as a row of -inf would become NaN
-_HIDDEN = np.float32(-1e38)
-_ONE = np.float32(1)
-_HALF = np.float32(0.5)
-_ROOT_OF_2 = np.float32(math.sqrt(2))
+_HIDDEN = -1e38
+_ROOT_OF_2 = math.sqrt(2)
+
+_exact_erf = np.vectorize(math.erf, otypes=[np.float64])
 
 Ids: TypeAlias = NDArray[np.integer]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -66,7 +67,7 @@ def attention(
     query may attend, None: everywhere.
     """
     head_dim = query.shape[-1]
-    root = np.float32(math.sqrt(head_dim))
+    root = math.sqrt(head_dim)
     transposed = key.swapaxes(-2, -1)
     scores: Floats = np.divide(query, root) @ transposed
     if mask is not None:
@@ -85,7 +86,7 @@ def rms_norm(x: Floats, norm: Norm, eps: float) -> Floats:
     """Divide each vector by its root mean square (Zhang and Sennrich 2019)."""
     squares = np.square(x)
     mean_square: Floats = squares.mean(-1, keepdims=True)
-    root: Floats = np.sqrt(mean_square + np.float32(eps))
+    root: Floats = np.sqrt(mean_square + eps)
     scaled: Floats = np.divide(x, root)
     scaled = scaled * norm.gain
     return scaled if norm.bias is None else scaled + norm.bias
@@ -93,7 +94,7 @@ def rms_norm(x: Floats, norm: Norm, eps: float) -> Floats:
 
 def relu(x: Floats) -> Floats:
     """Compute max(x, 0), the paper's activation (equation 2)."""
-    return np.maximum(x, np.float32(0))
+    return np.maximum(x, 0)
 
 
 def squared_relu(x: Floats) -> Floats:
@@ -106,19 +107,23 @@ def silu(x: Floats) -> Floats:
     # of a large negative number the exponential is infinite, and the quotient 0, as it should be
     with np.errstate(over="ignore"):
         power: Floats = np.exp(-x)
-    quotient: Floats = np.divide(x, _ONE + power)
+    quotient: Floats = np.divide(x, 1 + power)
     return quotient
 
 
 def gelu(x: Floats) -> Floats:
     """Compute x times the chance that a normal number is below x (Hendrycks and Gimpel 2016)."""
     inner: Floats = np.divide(x, _ROOT_OF_2)
-    chance = _HALF * (_ONE + erf(inner))
+    chance = 0.5 * (1 + erf(inner))
     return x * chance
 
 
 def erf(x: Floats) -> Floats:
-    """Compute the error function, to 1.5e-7 (Abramowitz and Stegun 1964, 7.1.26)."""
+    """Compute the error function: in float32 to 1.5e-7 (Abramowitz and Stegun 1964, 7.1.26), in
+    float64 by the C library, number by number.
+    """
+    if x.dtype == np.float64:
+        return _exact_erf(x)
     size = np.abs(x).astype(np.float64)
     t = 1 / (1 + 0.3275911 * size)
     powers = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
@@ -319,7 +324,7 @@ class PlainTransformer:
         tokens = side.tokens[ids]
         if beside is not None:
             tokens = tokens + beside
-        embedded = tokens * np.float32(self.weights.embedding_scale)
+        embedded = tokens * self.weights.embedding_scale
         if side.positions is None:
             return embedded
         end = first + ids.shape[1]

@@ -3,7 +3,8 @@
 Shapes: D d_model, d_k head_dim, M inputs, N outputs, L positions, V vocabulary, R rows of a table.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -14,6 +15,7 @@ from weft.kernels.activations import GATES
 
 Floats: TypeAlias = NDArray[np.float32]
 Numbers = TypeVar("Numbers", bound=NDArray[Any])
+W = TypeVar("W")
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,11 @@ class Linear:
 
     @cached_property
     def weight(self) -> Floats:
-        """Return the matrix in float32."""
-        floats = self.stored.astype(np.float32, copy=False)
-        return floats if self.scales is None else floats * self.scales[:, None]
+        """Return the matrix in float32, or in float64 where the weights are cast to it."""
+        if self.scales is None:
+            return cast("Floats", self.stored)
+        floats = self.stored.astype(self.scales.dtype)
+        return floats * self.scales[:, None]
 
     def repeated(self, head_dim: int, times: int) -> "Linear":
         """Repeat the outputs of each head, so that so many heads have them."""
@@ -173,6 +177,56 @@ class ClassifierWeights:
     pooling: str
     bag: Bag | None
     projection: Linear
+
+
+def named_arrays(part: object, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the arrays of weights, each by its path: `encoder.0.inner.stored`."""
+    inner: list[tuple[str, object]] = []
+    if isinstance(part, np.ndarray):
+        yield name, part
+    elif isinstance(part, tuple):
+        inner = [(str(number), value) for number, value in enumerate(part)]
+    elif is_dataclass(part):
+        inner = [(field.name, getattr(part, field.name)) for field in fields(part)]
+    for last, value in inner:
+        path = f"{name}.{last}" if name else last
+        yield from named_arrays(value, path)
+
+
+def changed(weights: W, change: Callable[[NDArray[Any]], NDArray[Any]]) -> W:
+    """Return the same weights with each array changed; one that several parts share, once."""
+    known: dict[int, NDArray[Any]] = {}
+
+    def changed_part(part: Any) -> Any:
+        if isinstance(part, np.ndarray):
+            if id(part) not in known:
+                known[id(part)] = change(part)
+            return known[id(part)]
+        if isinstance(part, tuple):
+            return tuple(map(changed_part, part))
+        if not is_dataclass(part) or isinstance(part, type):
+            return part
+        values = {}
+        for field in fields(part):
+            value = getattr(part, field.name)
+            values[field.name] = changed_part(value)
+        return replace(part, **values)
+
+    with_changes: W = changed_part(weights)
+    return with_changes
+
+
+def in_float64(weights: W) -> W:
+    """Return the same weights in float64: by them the plain pass hardly rounds.
+
+    What is stored in int8 stays so; its scales are in float64.
+    """
+
+    def cast_floats(array: NDArray[Any]) -> NDArray[Any]:
+        is_float = array.dtype == np.float32
+        return array.astype(np.float64) if is_float else array
+
+    return changed(weights, cast_floats)
 
 
 def _repeated(rows: Numbers, head_dim: int, times: int) -> Numbers:
