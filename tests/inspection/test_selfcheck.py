@@ -143,7 +143,19 @@ def torch_task_in(folder: Path) -> Any:
     with torch.no_grad():
         for weight in task.model.parameters():
             weight.add_(torch.randn(weight.shape, generator=generator) * 0.3)
-    return task
+    return brief(task)
+
+
+def brief(task: Any) -> Any:
+    """The same task, its translations no longer than their sources: without an engine they take
+    their time, and those of random weights have no end.
+    """
+    if task.name != "translation":
+        return task
+    limits = {"max_len_ratio": 1.0, "max_len_extra": 2}
+    decoding = task.config.decoding.model_copy(update=limits)
+    config = task.config.model_copy(update={"decoding": decoding})
+    return replace(task, config=config)
 
 
 def failing(proofs: list[Proof]) -> list[str]:
@@ -180,6 +192,15 @@ def test_all_proofs_hold_where_pytorch_takes_the_steps(
     assert failing(proofs) == []
     assert len(proofs) == number_of_proofs(task)
     assert not task.model.training
+
+
+def test_all_proofs_hold_without_an_engine(
+    folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "engine_of", lambda *given: None)
+    task = brief(task_in(folders("transformer")))
+    assert task.predictor().engine is None
+    assert failing(selfcheck(task)) == []
 
 
 @pytest.mark.parametrize(("kind", "by"), [("n-grams", 30.0), ("transformer", 3.0)])
