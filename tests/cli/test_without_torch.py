@@ -135,6 +135,17 @@ def test_text_is_written_the_same_without_the_native_library(models: Path) -> No
     assert all(one["out"].strip() for one in here)
 
 
+def test_models_are_checked_without_pytorch(models: Path) -> None:
+    """Every proof of every task is tried: a translator has seven, each of two lines."""
+    proofs = {"translation": 7, "language-modelling": 5, "classification": 3}
+    plan = [["selfcheck", str(models / name)] for name in NAMES]
+    for name, one in zip(NAMES, run("native", plan, models), strict=True):
+        assert (one["code"], one["err"], one["loaded"]) == (0, "", []), (name, one)
+        claims = one["out"].split("\n")[:-1:2]
+        assert len(claims) == proofs[load_recipe(name).task]
+        assert all(claim.startswith("holds  ") for claim in claims)
+
+
 def test_models_are_evaluated_and_quantized_without_pytorch(models: Path) -> None:
     evaluate = [
         ["evaluate", str(models / name), str(text_for(name, models)), "--json"]

@@ -3,8 +3,6 @@ about.
 """
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -26,7 +24,7 @@ from weft.engine.writer import writer_of
 from weft.folder.model_folder import open_model_folder
 from weft.inspection.selfcheck import TOLERANCE, Proof, selfcheck
 from weft.inspection.torch_reference import torch_reference_of
-from weft.kernels.machine import machine_for_use, may_have_gpu
+from weft.kernels.machine import machine_for_use
 from weft.model import attention, recurrent
 from weft.model.cache import DecoderCache
 from weft.model.transformer import Seq2SeqTransformer
@@ -415,34 +413,3 @@ def test_an_engine_with_other_weights(
         lambda weights, *more: make(with_other_gains(weights), *more),
     )
     assert failing(selfcheck(task)) == expected
-
-
-WITHOUT_TORCH = """
-import sys
-
-class Refusing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "jaxtyping"):
-            raise AssertionError(f"{name} is imported")
-
-sys.meta_path.insert(0, Refusing())
-from weft.__main__ import main
-sys.argv = ["weft", "selfcheck", sys.argv[1]]
-main()
-"""
-
-
-@pytest.mark.parametrize("kind", ["transformer", "n-grams", "classifier", "bag"])
-def test_it_needs_no_pytorch(folders: Callable[[str], Path], kind: str) -> None:
-    if may_have_gpu():
-        pytest.skip("models are used on a GPU here, by PyTorch")
-    ended = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, folders(kind)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
-    claims = ended.stdout.splitlines()[::2]
-    assert len(claims) == number_of_proofs(task_without_torch(folders(kind)))
-    assert all(line.startswith("holds  ") for line in claims)

@@ -304,7 +304,7 @@ def test_weights_are_changed_where_they_stand_and_shared_ones_once() -> None:
 
     twice = changed(tied, double)
     assert len(seen) == len(set(seen)) == len(list(named_arrays(tied))) - 1
-    assert twice.projection.weight is twice.tgt.tokens
+    assert twice.projection.stored is twice.tgt.tokens
     for name, array in named_arrays(twice):
         assert np.array_equal(array, dict(named_arrays(tied))[name] * 2), name
     halved = changed(twice, lambda array: array / 2)
@@ -371,3 +371,6 @@ def test_a_quantized_matrix_is_multiplied_by_its_scales(tmp_path: Path) -> None:
     found = causal_weights(shape, {**arrays, **of_folder})
     expected = steps.astype(np.float32) * scales[:, None]
     assert np.array_equal(found.decoder[0].inner.weight, expected)
+    exact = in_float64(found).decoder[0].inner
+    assert exact.stored.dtype == np.int8
+    assert np.array_equal(exact.weight, steps * scales.astype(np.float64)[:, None])
