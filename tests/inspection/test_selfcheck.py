@@ -29,8 +29,8 @@ from weft.model import attention, recurrent
 from weft.model.cache import DecoderCache
 from weft.model.transformer import Seq2SeqTransformer
 from weft.ship.quantization import quantize
-from weft.tasks import classification, language_modelling, opening, translation
-from weft.tasks.opening import load_task
+from weft.tasks import classification, language_modelling, translation
+from weft.tasks.opening import kind_of, load_task
 from weft.tasks.translation import Translation
 
 Write = Callable[[int], str]
@@ -131,7 +131,7 @@ def task_in(folder: Path, by: float = 0.3) -> Any:
 def task_without_torch(folder: Path) -> Any:
     """The task of a folder as a CPU has it, also where there is a GPU."""
     config = open_model_folder(folder).config
-    return opening.KINDS[config.task].load(folder, machine_for_use())
+    return kind_of(config.task).load(folder, machine_for_use())
 
 
 def torch_task_in(folder: Path) -> Any:
