@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import weft
-from weft.cli.answers import named_row
+from weft.cli.answers import named_row, refuse_other_form
+from weft.errors import UsageError
 from weft.kernels.machine import Machine
 from weft.tasks.trainable_classification import TrainableClassification
 
@@ -846,3 +847,11 @@ def test_kernels_torch_reaches_the_model(
     assert attention_calls == []
     assert command(verb, folder, *given, "--kernels", "torch").code == 0
     assert attention_calls
+
+
+def test_a_table_out_of_json_lines_is_told_what_keeps_its_rows() -> None:
+    with pytest.raises(UsageError) as caught:
+        refuse_other_form(Path("out.csv"), Path("in.jsonl"), False, False)
+    assert str(caught.value).endswith(
+        "add --json and give --output out.jsonl, which keeps each row with its answer; or name it .txt"
+    )

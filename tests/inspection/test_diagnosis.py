@@ -15,7 +15,9 @@ from typing import Any, cast
 import pytest
 
 import weft
+from weft.config import SideSection
 from weft.data.overlap import TextHashes
+from weft.data.tokenizer import build_tokenizer
 from weft.errors import DivergedError, FolderError, Interrupted
 from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, sampling
@@ -29,7 +31,7 @@ from weft.inspection.diagnosis.training import (
     longer,
     not_learning,
 )
-from weft.inspection.diagnosis.use import contaminated_test
+from weft.inspection.diagnosis.use import contaminated_test, unknown_words
 from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe
 from weft.kernels.machine import Machine
@@ -847,7 +849,27 @@ def test_does_not_advise_the_kind_of_tokenizer_that_the_model_has(
     Path(data).write_text(f"text,label\n{rows}")
     cause = causes_of(folder, data)["unknown-words"]
     assert "the tokenizer (bpe" in cause.evidence
-    assert "kind bpe" not in cause.remedy
+    assert "kind=bpe" not in cause.remedy
+    # of whose bytes most are spelled; of a text with many rare words that is not asked
+    assert cause.remedy.endswith(
+        "is this another language than the model was trained on?"
+    )
+
+
+def test_the_language_is_asked_for_only_where_hardly_a_word_is_known() -> None:
+    settings = SideSection(kind="word", vocab_size=400)
+    tokenizer = build_tokenizer(settings, ["the dog saw a warm house"] * 9)
+    remedies = []
+    for text in ("the dog saw a warm house quickly", "Grüße Überdruß Straße"):
+        task = SimpleNamespace(sides=lambda text: [("text", tokenizer, text)])
+        evidence = SimpleNamespace(given=[text], text=[text], task=task)
+        remedies.append(unknown_words(evidence).remedy)
+    rare, foreign = remedies
+    assert rare.startswith("train with tokenizer.kind=bpe")
+    assert "language" not in rare
+    assert (
+        foreign == f"{rare}; or is this another language than the model was trained on?"
+    )
 
 
 def test_finds_nothing_in_a_healthy_translator(

@@ -112,11 +112,12 @@ def refuse_other_form(
     if kind is None or is_table:
         return
     written, name = "lines of text", ".txt"
+    source_kind = type_of_name(source) if source is not None else None
     accepted = set(_TEXTS)
     if is_json:
         written, name = "lines of JSON", ".jsonl"
         accepted = set(_JSON)
-    elif source is not None and (source_kind := type_of_name(source)):
+    elif source_kind is not None:
         accepted |= {source_kind.name} if source_kind.is_text else set()
     if kind.name in accepted:
         return
@@ -125,6 +126,9 @@ def refuse_other_form(
         remedy = "give --json too"
     elif not is_json and source is not None and cells_kind(source):
         remedy = f"{for_table}; or name it .txt"
+    elif not is_json and source_kind is not None and source_kind.name in _JSON:
+        whole = output.with_suffix(".jsonl")
+        remedy = f"add --json and give --output {whole}, which keeps each row with its answer; or name it .txt"
     raise UsageError(
         f"--output {output}: {written} are written, not {kind.words}; {remedy}"
     )

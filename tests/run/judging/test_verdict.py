@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from weft.config import SideSection
+from weft.data.tokenizer import build_tokenizer
 from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run
 from weft.kernels.machine import Machine
@@ -13,6 +15,7 @@ from weft.recipes.file import build_recipe
 from weft.run.begun import read_record, texts_again
 from weft.run.judging.judgement import NOT_YET, USABLE, Judgement
 from weft.run.judging.verdict import (
+    _by_unknown_words,
     _of_few_steps,
     _settings_of_new_run,
     judge_run,
@@ -109,3 +112,23 @@ def test_a_run_of_far_fewer_steps_than_its_recipe_has_says_so(
     assert _of_few_steps(found, run).says == (said if is_said else found.says)
     without = Run({"step": steps}, None, None, None)
     assert _of_few_steps(found, without) == found
+
+
+@pytest.mark.parametrize(
+    ("texts", "by_words", "is_said"),
+    [
+        (["unforeseen strangeness everywhere"] * 3, 9, True),
+        (["unforeseen strangeness everywhere"] * 3, 8, False),
+        (["a dog was here"] * 3, 9, False),
+        (["unforeseen strangeness everywhere"] * 3, None, False),
+    ],
+)
+def test_where_counting_words_wins_subwords_are_named_first_if_many_are_unknown(
+    texts: list[str], by_words: int | None, is_said: bool
+) -> None:
+    settings = SideSection(kind="word", vocab_size=400)
+    tokenizer = build_tokenizer(settings, ["a dog was here", "a cat was there"] * 9)
+    figures = {"right": 8, "by_words": by_words}
+    found = Judgement(NOT_YET, ["x"], figures, helps=["more rows"])
+    first = _by_unknown_words(found, tokenizer, texts).helps[0]
+    assert ("a new run with --set tokenizer.kind=bpe" in first) == is_said

@@ -16,6 +16,8 @@ from weft.inspection.diagnosis.sampling import FEW_GIVEN, MOST_ROWS
 # of a text's bytes; more is suspicious
 SPELLED = {"word": 0.15, "character": 0.05, "bpe": 0.5, "unigram": 0.5}
 
+OTHER_LANGUAGE = 0.5  # above it, the text may be of another language
+
 
 def wrong_direction(evidence: Evidence) -> Cause | None:
     """Find that a text's sides stand the other way round than a translator has them."""
@@ -75,21 +77,23 @@ def _unknown_words_of_side(evidence: Evidence, number: int) -> Cause | None:
     name, tokenizer, texts = sides[number]
     kind = tokenizer.settings.kind
     places = spread(len(texts), MOST_ROWS)
-    share = _spelled_share(tokenizer, [texts[i] for i in places])
+    share = spelled_share(tokenizer, [texts[i] for i in places])
     if not share > SPELLED.get(kind, 1):
         return None
-    better = "for many rare words take tokenizer kind bpe"
+    remedy = "train with tokenizer.kind=bpe, which cuts rare words into pieces that it has learned"
     if kind in ("bpe", "unigram"):
-        better = "train with text of this kind too"
+        remedy = "train with text of this kind too"
+    if share > OTHER_LANGUAGE:
+        remedy += "; or is this another language than the model was trained on?"
     return Cause(
         "unknown-words",
         f"{share:.0%} of the bytes of the {name} are spelled one by one: the tokenizer ({kind}, "
         f"{tokenizer.vocab_size:,} entries) has not learned these words",
-        f"is this the language that the model was trained on? else {better}",
+        remedy,
     )
 
 
-def _spelled_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
+def spelled_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
     """Return the share of the texts' bytes that are tokens of their own."""
     counts = Counter(i for row in tokenizer.encode_batch(list(texts)) for i in row)
     num_bytes = max(sum(len(text.encode()) for text in texts), 1)

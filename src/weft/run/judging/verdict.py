@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from weft.data.texts import Texts
+from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, WeftError
 from weft.folder.layout import FINISHED_EARLY
 from weft.inspection.diagnosis import Cause, Run, explain_run
+from weft.inspection.diagnosis.use import spelled_share
 from weft.inspection.history import History, read_history
 from weft.run.judging.classification import judge_classifier
 from weft.run.judging.curve import (
@@ -27,6 +29,9 @@ from weft.tasks.translation import Translation
 
 LEAST_ROWS = 2  # of dev that a better classifier labels rightly; one may be chance
 FEW_STEPS = 0.25  # of the recipe's: a run of fewer can become far better
+# of the bytes of dev: subwords help a classifier by words that spells more
+MUCH_SPELLED = 0.1
+MOST_SPELLED = 1000  # rows of dev that are looked at
 # the causes whose remedy is a longer run
 TOO_SHORT = ("too-few-steps", "few-passes")
 
@@ -74,6 +79,7 @@ def _judge(
         found = judge_translator(task, texts.train, texts.dev)
     elif isinstance(task, Classification):
         found = judge_classifier(task, texts.train, texts.dev)
+        found = _by_unknown_words(found, task.tokenizers[0], texts.dev.texts)
     else:
         assert isinstance(task, LanguageModelling)
         by_heart = history is not None and learned_by_heart(
@@ -93,6 +99,23 @@ def _judge(
     anew = _settings_of_new_run(causes, found)
     found = _of_few_steps(found, run)
     return found.with_curve(how if improves else "", helps, is_flat, anew)
+
+
+def _by_unknown_words(
+    found: Judgement, tokenizer: Tokenizer, texts: Sequence[str]
+) -> Judgement:
+    """Say first that subwords would help a classifier that counting words beats, where its words
+    spell much of dev byte by byte.
+    """
+    counted = found.figures.get("by_words")
+    if counted is None or counted <= found.figures["right"]:
+        return found
+    share = spelled_share(tokenizer, texts[:MOST_SPELLED])
+    if tokenizer.settings.kind != "word" or share < MUCH_SPELLED:
+        return found
+    spelled = f"{share:.0%} of the bytes of dev are in words that it has not learned"
+    helps = f"{spelled}; a new run with --set tokenizer.kind=bpe reads their parts"
+    return replace(found, helps=[helps, *found.helps])
 
 
 def _settings_of_new_run(
