@@ -308,7 +308,9 @@ def overflow() -> None:
 
 
 def evaluate_for_an_hour() -> None:
-    trainable_translation.Translation.mean_loss = lambda *_, **__: time.sleep(3600)
+    trainable_translation.TrainableTranslation.mean_loss = lambda *_, **__: time.sleep(
+        3600
+    )
 
 
 def after_step(step: int, act: Any) -> None:
@@ -367,7 +369,7 @@ def allocate_too_much(where: str) -> Any:
         torch.empty(2**36)
 
     def starve_the_evaluation() -> None:
-        trainable_translation.Translation.mean_loss = lambda *_, **__: starve()
+        trainable_translation.TrainableTranslation.mean_loss = lambda *_, **__: starve()
 
     def starve_the_optimizer() -> None:
         adam = torch.optim.Adam.step
@@ -386,10 +388,10 @@ def allocate_too_much(where: str) -> Any:
         "evaluation": starve_the_evaluation,
         "the optimizer": starve_the_optimizer,
         "encoding": lambda: setattr(
-            trainable_translation.Translation, "prepare", starve
+            trainable_translation.TrainableTranslation, "prepare", starve
         ),
         "scoring": lambda: setattr(
-            trainable_translation.Translation, "evaluate", starve
+            trainable_translation.TrainableTranslation, "evaluate", starve
         ),
     }
     return places[where]
