@@ -1,1 +1,1 @@
-"""The engine: a trained model's weights packed for the native library, and forms in PyTorch."""
+"""The engine: a model's weights packed for the native library, and forms in NumPy and PyTorch."""
