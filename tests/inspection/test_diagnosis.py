@@ -21,11 +21,14 @@ from weft.data.tokenizer import build_tokenizer
 from weft.errors import DivergedError, FolderError, Interrupted
 from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, sampling
+from weft.inspection.diagnosis.data import labels_with_few_rows
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.labelling import LabelCount, count_labels
 from weft.inspection.diagnosis.model import labels_missed_in_run, out_of_balance
+from weft.inspection.diagnosis.ranking import CAUSES
 from weft.inspection.diagnosis.training import (
     ended_early,
+    few_of_usual_steps,
     few_passes,
     long_warm_up,
     longer,
@@ -1053,3 +1056,24 @@ def test_a_run_by_the_clock_goes_on_even_if_most_of_it_was_warm_up() -> None:
         "in place of --minutes; it continues where it ended"
     )
     assert "--fresh" in longer(replace(run, time_plan=None))
+
+
+def test_few_rows_of_a_label_and_few_steps_by_the_clock_are_told_without_text() -> None:
+    figures = {"few_rows": {"lost": 2, "stolen": 7}}
+    verdict = {"step": 58, "judgement": {"figures": figures}}
+    plan = TimePlan(1.0, 700, 10, 10, 5, 0.01, 58)
+    run = Run(verdict, None, None, None, plan)
+    evidence = cast(Evidence, SimpleNamespace(run=run, given=None))
+    rows, steps = labels_with_few_rows(evidence), few_of_usual_steps(evidence)
+    assert rows is not None
+    assert rows.evidence.endswith("of 'lost', 'stolen': 2 rows of the first")
+    assert steps is not None
+    assert "58 steps, where the recipe has 700" in steps.evidence
+    assert "--set training.max_steps=701" in steps.remedy
+    enough = replace(run, verdict={"step": 200})
+    evidence = cast(Evidence, SimpleNamespace(run=enough, given=None))
+    assert few_of_usual_steps(evidence) is None
+    assert labels_with_few_rows(evidence) is None
+    none = SimpleNamespace(run=Run(None, None, None, None), given=None)
+    assert few_of_usual_steps(cast(Evidence, none)) is None
+    assert {few_of_usual_steps, labels_with_few_rows} <= {*CAUSES}

@@ -36,6 +36,22 @@ def labels_not_in_dev(evidence: Evidence) -> Cause | None:
     return labels_not_judged(absent, evidence.task, "the run's dev text", remedy)
 
 
+def labels_with_few_rows(evidence: Evidence) -> Cause | None:
+    """Find labels that the run's training text had only a few rows of."""
+    figures = ((evidence.run.verdict or {}).get("judgement") or {}).get("figures")
+    few = (figures or {}).get("few_rows")
+    if not few:
+        return None
+    rarest = sorted(few, key=lambda label: (few[label], label))
+    label = rarest[0]
+    fewest = counted(few[label], "rows")
+    return Cause(
+        "labels-with-few-rows",
+        f"few rows were trained on of {named(rarest)}: {fewest} of the first",
+        "train on more rows with these labels",
+    )
+
+
 def labels_not_judged(
     absent: Sequence[str], task: TrainableTask[Any, Any, Any], where: str, remedy: str
 ) -> Cause:

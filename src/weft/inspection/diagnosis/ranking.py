@@ -10,6 +10,7 @@ from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.data import (
     label_variants,
     labels_not_in_dev,
+    labels_with_few_rows,
     too_little_text,
 )
 from weft.inspection.diagnosis.evidence import Evidence
@@ -28,6 +29,7 @@ from weft.inspection.diagnosis.model import (
     too_short_or_long,
 )
 from weft.inspection.diagnosis.training import (
+    few_of_usual_steps,
     few_passes,
     long_warm_up,
     not_judged,
@@ -69,6 +71,7 @@ CAUSES: Sequence[Find] = (
     unknown_words,
     unknown_target_words,
     *OF_RUN,
+    few_of_usual_steps,
     knows_nothing,
     source_ignored,
     no_end_symbol,
@@ -83,6 +86,7 @@ CAUSES: Sequence[Find] = (
     labels_out_of_balance,
     labels_missed,
     labels_missed_in_run,
+    labels_with_few_rows,
     labels_not_in_text,
     few_rows_given,
 )
@@ -103,11 +107,16 @@ _UNTRAINED = {knows_nothing, source_ignored, no_end_symbol}
 # those that it hides.
 HIDES: Mapping[Find, Collection[Find]] = {
     # how far a loss has come says nothing of a run that was not at its end
-    too_few_steps: {not_learning, unstable, few_passes, *_UNTRAINED},
+    too_few_steps: {
+        *(not_learning, unstable, few_passes, few_of_usual_steps),
+        *_UNTRAINED,
+    },
     not_learning: {unstable, few_passes, *_UNTRAINED},
     # where the losses say what is wrong, the number of passes is beside the point
     unstable: {few_passes},
     long_warm_up: {few_passes},
+    # one of them says it
+    few_passes: {few_of_usual_steps},
     over_fitting: {few_passes},
     # who knows nothing of a target knows nothing of its source
     knows_nothing: {source_ignored},

@@ -30,6 +30,8 @@ RISEN = 1.001
 FALLING = 0.97
 # a poor model whose run went through its text fewer times than this may need more of them
 FEW_EPOCHS = 5
+# of the steps without a clock: a run of fewer can become far better, as in the verdict
+FEW_OF_USUAL = 0.25
 _DIVERGED_EXIT = 4
 
 
@@ -163,6 +165,20 @@ def _is_near_guessing(run: Run, loss_of_guessing: float) -> bool:
     dev = [loss for _, loss in run.dev_losses[-1:]]
     ends = [_last_quarter(losses)] if losses else []
     return min([*ends, *dev], default=0.0) > NEAR_GUESSING * loss_of_guessing
+
+
+def few_of_usual_steps(evidence: Evidence) -> Cause | None:
+    """Find that the clock left a run far fewer steps than it would have had without one."""
+    run = evidence.run
+    plan = run.time_plan
+    usual = (plan.usual_steps or plan.recipe_steps or 0) if plan is not None else 0
+    if not usual or run.can_continue or run.steps > FEW_OF_USUAL * usual:
+        return None
+    return Cause(
+        "few-steps",
+        f"the clock left the run {run.steps:,} steps, where the recipe has {usual:,}",
+        longer(run),
+    )
 
 
 def few_passes(evidence: Evidence) -> Cause | None:

@@ -32,6 +32,7 @@ HALVED = 0.5
 # rows of dev that a label has, none of which gets it, from which on the model does not know it
 NEVER = 3
 SHOWN_CHARS, MOST_LABELS = 120, 5
+FEW_ROWS = 10  # of a label in training, below which it can hardly be learned
 OUT_OF_BALANCE = 10  # times as many rows of one label as of another
 
 
@@ -68,7 +69,9 @@ def with_labels(
             f"dev has no row of {named(absent)} ({len(absent):,} of {len(train_counts):,} labels): how well such texts "
             "are labelled is not known"
         )
-    figures = {**judgement.figures, "alike": alike, "not_in_dev": absent}
+    few = {label: count for label, count in train_counts.items() if count < FEW_ROWS}
+    counts = {"alike": alike, "not_in_dev": absent, "few_rows": few}
+    figures = {**judgement.figures, **counts}
     helps = [] if alike else _what_rows_help(train_counts)
     return replace(judgement, says=says, figures=figures, helps=helps)
 
