@@ -179,6 +179,6 @@ def test_what_needs_pytorch_says_so_in_one_line(models: Path) -> None:
         *_, line, end = one["err"].split("\n")
         assert end == ""
         assert "PyTorch" in line
-        assert "pip install 'weft-text[train]'" in line
+        assert "pip install '.[train]'" in line
         assert "https://download.pytorch.org/whl/cpu" in line
     assert not (models / "new").exists()

@@ -11,8 +11,8 @@ from pathlib import Path
 from weft.errors import UsageError
 
 HOW_TO_GET_TORCH = (
-    "pip install 'weft-text[train]' --extra-index-url https://download.pytorch.org/whl/cpu "
-    "(the address has the smaller build for CPUs; leave it out for a GPU)"
+    "pip install '.[train]' --extra-index-url https://download.pytorch.org/whl/cpu "
+    "in the folder of Weft's source (the address has the smaller build for CPUs; leave it out for a GPU)"
 )
 # files that the drivers of GPUs make: NVIDIA's, AMD's, and that of Windows' own Linux
 _GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
