@@ -4,6 +4,7 @@ without a clock.
 
 import json
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -13,13 +14,20 @@ from typing import Any
 
 import pytest
 
+import weft
 from weft.config import TrainingSection
+from weft.data.corpus import from_pairs
+from weft.data.documents import from_documents
 from weft.errors import Interrupted, UsageError
 from weft.folder.layout import RunFolder
+from weft.kernels.machine import machine_for_use
 from weft.recipes.file import load_recipe
 from weft.run import planning
 from weft.run.request import Request
 from weft.run.train import train
+from weft.tasks.choice import load_trainable
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
+from weft.tasks.trainable_translation import TrainableTranslation
 from weft.training.budget import (
     MOST_TIMES,
     Budget,
@@ -114,6 +122,42 @@ def test_the_rates_before_the_decay_are_those_of_the_run_without_a_clock(
             )
             assert ours == its
             assert steps - step == pytest.approx(fraction * steps, abs=2)
+
+
+@pytest.mark.parametrize("task", [TrainableTranslation, TrainableLanguageModelling])
+def test_a_slow_first_call_is_not_scaled_up_to_the_whole_text(
+    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: Any
+) -> None:
+    evaluate, calls = task.evaluate, []
+
+    def loads_first(self: Any, *given: Any, **options: Any) -> Any:
+        if not calls:
+            time.sleep(1.0)
+        calls.append(given)
+        return evaluate(self, *given, **options)
+
+    monkeypatch.setattr(task, "evaluate", loads_first)
+    folder, text = (
+        tiny_folder,
+        from_pairs([("a man", "ein Mann")] * 400, "", "en", "de"),
+    )
+    if task is TrainableLanguageModelling:
+        folder = tmp_path / "model"
+        lines = tmp_path / "lines.txt"
+        lines.write_text("a man reads.\n\n" * 200, "utf-8")
+        settings = (
+            "task=language-modelling",
+            "model.num_decoder_layers=1",
+            "model.d_model=16",
+            "model.num_heads=2",
+            "model.d_ff=16",
+            "training.max_steps=2",
+        )
+        weft.train(out=folder, train=str(lines), settings=settings, quiet=True)
+        text = from_documents(["a man reads."] * 400, "")
+    seconds = load_trainable(folder, machine_for_use()).scoring_seconds(text, False)
+    assert 0 < seconds < 60
+    assert len(calls) > 1
 
 
 def test_evaluations_take_a_modest_share_of_the_time(tmp_path: Path) -> None:

@@ -146,6 +146,8 @@ class TrainableTask(Task[R, C], Generic[R, C, B]):
         `on_dev`: while training, else at the end.
         """
         self.model.eval()
+        # the first call loads and compiles, and would be scaled up to the whole text
+        self.score_piece(text, 1, on_dev)
         took: list[tuple[int, float]] = []
         for rows in (min(rows, len(text)) for rows in PIECES):
             started = time.perf_counter()
@@ -155,11 +157,9 @@ class TrainableTask(Task[R, C], Generic[R, C, B]):
                 break
         self.model.train()
         (fewest, least), (rows, seconds) = took[0], took[-1]
-        a_row = (
-            max(seconds - least, 0.0) / (rows - fewest)
-            if rows > fewest
-            else seconds / rows
-        )
+        a_row = seconds / rows
+        if seconds > least:
+            a_row = (seconds - least) / (rows - fewest)
         return seconds + (len(text) - rows) * a_row
 
     def score_piece(self, text: C, rows: int, on_dev: bool) -> None:
