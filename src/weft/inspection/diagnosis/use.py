@@ -96,7 +96,8 @@ def _unknown_words_of_side(evidence: Evidence, number: int) -> Cause | None:
 def spelled_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
     """Return the share of the texts' bytes that are tokens of their own."""
     counts = Counter(i for row in tokenizer.encode_batch(list(texts)) for i in row)
-    num_bytes = max(sum(len(text.encode()) for text in texts), 1)
+    encoded = (text.encode("utf-8", "surrogatepass") for text in texts)
+    num_bytes = max(sum(map(len, encoded)), 1)
     if tokenizer.settings.kind == "character":
         spelled = [i for i in counts if UNK_ID < i < SMALLEST]
     else:
