@@ -173,13 +173,6 @@ class Tokenizer:
         steps = json.dumps(self.steps, sort_keys=True)
         return hashlib.sha256(f"{self._text}\n{steps}".encode()).hexdigest()
 
-    @classmethod
-    def from_json(
-        cls, text: str | bytes, settings: SideSection, where: str
-    ) -> "Tokenizer":
-        """Read a tokenizer as `load_tokenizer` does."""
-        return load_tokenizer(text, settings, where)
-
     def _prepare(self, text: str) -> str:
         return _apply(self._functions, text)
 

@@ -19,7 +19,6 @@ from weft.engine.classifier import NativeClassifier, native_classifier_of
 from weft.engine.plain_models import PlainClassifier
 from weft.engine.weights import ClassifierWeights
 from weft.evaluation.classification import ClassificationScores, classification_scores
-from weft.folder import model_folder
 from weft.folder.layout import WORK
 from weft.folder.model_folder import ClassificationConfig
 from weft.kernels.machine import Machine
@@ -35,10 +34,8 @@ from weft.predict.weights import classifier_weights
 from weft.tasks.task import (
     Portrait,
     Task,
-    config_of,
     load_known,
-    load_tokenizers,
-    refuse_other_size,
+    open_with_tokenizer,
 )
 
 
@@ -76,10 +73,9 @@ class Classification(Task[ClassificationRecipe, LabelledText]):
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
-        stored = model_folder.open_model_folder(folder)
-        config = config_of(stored, ClassificationConfig, WORK[cls.name])
-        (tokenizer,) = load_tokenizers(stored)
-        refuse_other_size(stored, tokenizer, config.vocab_size)
+        stored, config, tokenizer = open_with_tokenizer(
+            folder, ClassificationConfig, WORK[cls.name]
+        )
         arrays = stored.weights(stored_shapes(parameters_of(config)))
         return cls(
             config=config,

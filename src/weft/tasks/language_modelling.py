@@ -20,7 +20,6 @@ from weft.engine.plain_models import PlainWriter
 from weft.engine.weights import Weights
 from weft.engine.writer import writer_of
 from weft.evaluation.language import LanguageScores, language_scores
-from weft.folder import model_folder
 from weft.folder.layout import WORK
 from weft.folder.model_folder import LanguageConfig
 from weft.kernels.machine import Machine
@@ -30,9 +29,7 @@ from weft.predict.weights import causal_weights
 from weft.tasks.task import (
     Portrait,
     Task,
-    config_of,
-    load_tokenizers,
-    refuse_other_size,
+    open_with_tokenizer,
 )
 
 
@@ -55,10 +52,9 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
-        stored = model_folder.open_model_folder(folder)
-        config = config_of(stored, LanguageConfig, WORK[cls.name])
-        (tokenizer,) = load_tokenizers(stored)
-        refuse_other_size(stored, tokenizer, config.vocab_size)
+        stored, config, tokenizer = open_with_tokenizer(
+            folder, LanguageConfig, WORK[cls.name]
+        )
         arrays = stored.weights(stored_shapes(parameters_of(config)))
         return cls(
             config=config,

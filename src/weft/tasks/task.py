@@ -20,7 +20,12 @@ from weft.data.texts import Sources, Texts
 from weft.data.tokenizer import Tokenizer, load_tokenizer
 from weft.errors import FolderError, OtherVersion, UsageError
 from weft.folder import model_folder
-from weft.folder.model_folder import FolderConfig, StoredModel
+from weft.folder.model_folder import (
+    ClassificationConfig,
+    FolderConfig,
+    LanguageConfig,
+    StoredModel,
+)
 from weft.kernels.machine import Machine
 
 NOT_CHECKED = (
@@ -84,6 +89,7 @@ def training_hashes(folder: Path) -> TextHashes | None:
 R = TypeVar("R", bound=Recipe)
 C = TypeVar("C", bound=Corpus)
 F = TypeVar("F", bound=FolderConfig)
+One = TypeVar("One", LanguageConfig, ClassificationConfig)  # of one tokenizer
 
 
 @dataclass(frozen=True)
@@ -259,6 +265,20 @@ def refuse_other_size(stored: StoredModel, tokenizer: Tokenizer, size: int) -> N
             f"{stored.folder}: a tokenizer has {tokenizer.vocab_size} pieces, the model {size}; "
             "the files belong to different models"
         )
+
+
+def open_with_tokenizer(
+    folder: Path, wanted: type[One], verb: str
+) -> tuple[StoredModel, One, Tokenizer]:
+    """Open a folder whose model has one tokenizer: the folder, its config and the tokenizer.
+
+    Raises UsageError as `config_of` does, and FolderError where a file is not the model's own.
+    """
+    stored = model_folder.open_model_folder(folder)
+    config = config_of(stored, wanted, verb)
+    (tokenizer,) = load_tokenizers(stored)
+    refuse_other_size(stored, tokenizer, config.vocab_size)
+    return stored, config, tokenizer
 
 
 def config_of(stored: StoredModel, wanted: type[F], verb: str) -> F:

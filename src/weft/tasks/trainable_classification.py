@@ -46,10 +46,8 @@ from weft.tasks.classification import (
     truth,
 )
 from weft.tasks.task import (
-    config_of,
     load_known,
-    load_tokenizers,
-    refuse_other_size,
+    open_with_tokenizer,
 )
 from weft.tasks.trainable import (
     Prepared,
@@ -165,10 +163,9 @@ class TrainableClassification(
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
-        stored = model_folder.open_model_folder(folder)
-        config = config_of(stored, ClassificationConfig, WORK[cls.name])
-        (tokenizer,) = load_tokenizers(stored)
-        refuse_other_size(stored, tokenizer, config.vocab_size)
+        stored, config, tokenizer = open_with_tokenizer(
+            folder, ClassificationConfig, WORK[cls.name]
+        )
         model = load_into(
             stored, lambda: _build_model(config), parameters_of(config), machine
         )

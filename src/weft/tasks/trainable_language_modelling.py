@@ -36,7 +36,7 @@ from weft.model.flops import Cost, causal_cost
 from weft.predict.language_model import CausalModel
 from weft.predict.parameters import Parameters
 from weft.tasks.language_modelling import LanguageModelling, parameters_of
-from weft.tasks.task import config_of, load_tokenizers, refuse_other_size
+from weft.tasks.task import open_with_tokenizer
 from weft.tasks.trainable import (
     Prepared,
     TrainableTask,
@@ -137,10 +137,9 @@ class TrainableLanguageModelling(
 
     @classmethod
     def load(cls, folder: Path, machine: Machine) -> Self:
-        stored = model_folder.open_model_folder(folder)
-        config = config_of(stored, LanguageConfig, WORK[cls.name])
-        (tokenizer,) = load_tokenizers(stored)
-        refuse_other_size(stored, tokenizer, config.vocab_size)
+        stored, config, tokenizer = open_with_tokenizer(
+            folder, LanguageConfig, WORK[cls.name]
+        )
         model = load_into(
             stored, lambda: _build_model(config), parameters_of(config), machine
         )
