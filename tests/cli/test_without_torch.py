@@ -87,6 +87,12 @@ def use(name: str, here: Path) -> Plan:
     return plans[load_recipe(name).task]
 
 
+def has_engine(name: str) -> bool:
+    """Whether the engine does a part of a model's work: all but a mean of vectors."""
+    recipe = load_recipe(name)
+    return getattr(recipe.model, "num_encoder_layers", 1) > 0
+
+
 def run(kind: str, plan: Plan, here: Path) -> list[Outcome]:
     file = here / "plan.json"
     file.write_text(json.dumps(plan), "utf-8")
@@ -113,6 +119,8 @@ def test_every_verb_without_pytorch_and_without_the_native_library(
     for kind, ended in by_kind.items():
         for words, one in zip(plan, ended, strict=True):
             assert (one["code"], one["loaded"]) == (0, []), (kind, words, one["err"])
+            is_slow = "without native kernels (" in one["err"]
+            assert is_slow == (kind == "numpy" and has_engine(Path(words[1]).name))
     has_one_answer = 0
     for words, here, there in zip(plan, *by_kind.values(), strict=True):
         if "--json" in words or {"--temperature", "--mbr"} & set(words) - {"0"}:
@@ -141,7 +149,10 @@ def test_models_are_checked_without_pytorch(models: Path) -> None:
     plan = [["selfcheck", str(models / name)] for name in NAMES]
     for name, one in zip(NAMES, run("native", plan, models), strict=True):
         assert (one["code"], one["err"], one["loaded"]) == (0, "", []), (name, one)
-        claims = one["out"].split("\n")[:-1:2]
+        by, *lines = one["out"].split("\n")[:-1]
+        engine = "the native engine, " if has_engine(name) else "NumPy, "
+        assert by.startswith(f"by     {engine}")
+        claims = lines[::2]
         assert len(claims) == proofs[load_recipe(name).task]
         assert all(claim.startswith("holds  ") for claim in claims)
 
@@ -174,11 +185,14 @@ def test_what_needs_pytorch_says_so_in_one_line(models: Path) -> None:
         ["train", str(models / "pairs.tsv"), "--output", str(models / "new")],
         ["inspect", str(models / NAMES[0]), TEXT, "--output", str(models / "x.html")],
     ]
-    for words, one in zip(plan, run("native", plan, models), strict=True):
+    ended = run("native", plan, models)
+    for words, one in zip(plan, ended, strict=True):
         assert one["code"] == 2, (words, one)
         *_, line, end = one["err"].split("\n")
         assert end == ""
         assert "PyTorch" in line
         assert "pip install '.[train]'" in line
         assert "https://download.pytorch.org/whl/cpu" in line
+    # before it has read and described the text
+    assert ended[2]["err"].count("\n") == 1
     assert not (models / "new").exists()

@@ -75,7 +75,7 @@ def test_a_name_belongs_to_one_text(
         names.add(levels.file_name(source, LEVELS[0], False))
     assert len(names) == 4
     every = {
-        levels.file_name(source, level, threads)
+        levels.file_name(DECODING, level, threads)
         for level in LEVELS
         for threads in (False, True)
     }
@@ -88,12 +88,49 @@ def test_cmake_is_told_of_every_library() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     lines = done.stdout.split("\n")[:-1]
     assert lines == list(levels.plan())
-    assert len(lines) == 3 * len(LEVELS)
+    assert len(lines) == len({line.split()[1] for line in lines})
+    for level in LEVELS:
+        for source, has_threads in (
+            (DECODING, False),
+            (TRAINING, False),
+            (TRAINING, True),
+        ):
+            name = levels.file_name(source, level, has_threads)
+            assert any(f" {name} " in line for line in lines), level
     for line in lines:
         source, name, *flags = line.split()
         assert Path(source) in levels.SOURCES
         assert ("-fopenmp" in flags) == ("-threads-" in name)
         assert not any("native" in flag for flag in flags)
+
+
+@on_x86
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "level", [level for level in LEVELS if level.wide], ids=lambda level: level.name
+)
+def test_a_level_shares_a_library_that_is_the_same(
+    level: Level, tmp_path: Path
+) -> None:
+    """Code that a compiler makes of the training source, with and without narrow products."""
+    (compilers := compiling._compilers()) or pytest.skip("no compiler")
+    (wide,) = (one for one in LEVELS if one.name == level.wide)
+    made = []
+    for flags in (wide.flags, level.flags):
+        out = tmp_path / "training.o"
+        command = [
+            compilers[0],
+            *levels.flags_of(TRAINING),
+            *flags,
+            "-c",
+            str(TRAINING),
+        ]
+        subprocess.run([*command, "-o", str(out)], check=True)
+        made.append(out.read_bytes())
+    assert made[0] == made[1]
+    assert levels.file_name(TRAINING, level, False) == levels.file_name(
+        TRAINING, wide, False
+    )
 
 
 # ---- which library is taken ------------------------------------------------------------------

@@ -134,6 +134,8 @@ def selfcheck(folder: Folder) -> None:
         from weft.inspection.torch_reference import torch_reference_of
 
         reference = torch_reference_of(task)
+    by = f"{'by':7}{task.what_computes()}; {task.machine.precision}"
+    say_lines([by], sys.stdout, 7)
     proofs = run(task, reference)
     for proof in proofs:
         say_lines(proof.lines(), sys.stdout, 7)

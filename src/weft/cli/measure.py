@@ -22,7 +22,7 @@ from weft.cli.options import (
 )
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, reading_lines, sink
-from weft.cli.use import naming_options, refuse_idle, together
+from weft.cli.use import naming_options, opened, refuse_idle, together
 from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import UsageError
@@ -102,12 +102,10 @@ def _scored(
     """
     from weft.data.check.finding import counted
     from weft.run.begun import held_out
-    from weft.tasks.opening import load_task
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
-    with naming_options(["precision", "kernels"]):
-        task = load_task(folder, *computing, is_command=True)
+    task = opened(folder, *computing)
     precision, _ = computing
     if not isinstance(task, Translation):
         _refuse_decoding(folder, task.name, decoding, others, precision)
@@ -240,10 +238,7 @@ def score(
             why = "is a folder; name a file in it"
         raise UsageError(f"{data}: {why}")
     with stages.showing("loading the model"):
-        from weft.tasks.opening import load_task
-
-        with naming_options(["kernels"]):
-            task = load_task(folder, kernels=kernels, is_command=True)
+        task = opened(folder, kernels=kernels)
         model = task.predictor()
         stages.enter("")  # the user may be asked to type lines
         total, num_tokens = _score_lines(model, data, as_json)

@@ -23,6 +23,7 @@ from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import LeftAtOnce, UsageError
 from weft.folder.layout import RunFolder, is_finished, refuse_no_folder
+from weft.kernels.machine import require_torch
 
 if TYPE_CHECKING:
     from weft.run.record import Verdict
@@ -129,6 +130,7 @@ def train(
 ) -> None:
     """Train a model on your text, or continue a run that was stopped."""
     began = time.monotonic()
+    require_torch("weft train")
     if data and train:
         raise UsageError(
             f"unexpected {data[0]!r}: give every text without --train; two aligned files are joined by a comma: "
@@ -176,6 +178,7 @@ def finish(
 ) -> None:
     """Make a model of an unfinished run; the run can still be continued afterwards."""
     refuse_no_folder(folder)
+    require_torch("weft finish")
     with stages.showing("loading PyTorch"):
         from weft.folder.model_folder import RunFolder
         from weft.run.finishing import finish as finish_run

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from weft.predict.classifier import Classification
     from weft.predict.prediction import Prediction
     from weft.predict.translator import Translator
+    from weft.tasks.task import Task
     from weft.tasks.translation import Translation
 
 MOST_DOUBTS = 20  # printed one by one
@@ -111,7 +112,6 @@ def translate(
     if column is not None and (text or input_file is None):
         raise UsageError("--column is one of a table's; give the table by --input FILE")
     from weft.predict.settings import DecodingSettings
-    from weft.tasks.opening import load_task
     from weft.tasks.translation import Translation
 
     with naming_options(DecodingSettings.__dataclass_fields__):
@@ -141,14 +141,11 @@ def translate(
     with reading as source:
         has_table = form is not None
         refuse_other_form(output_file, input_file, as_json, has_table, _FOR_TABLE)
-        with naming_options(["precision", "kernels"]):
-            task = load_task(folder, precision, kernels, is_command=True)
+        task = opened(folder, precision, kernels)
         assert isinstance(task, Translation)
         others = ensemble or []
         model = together(task, others, precision, kernels)
         refuse_idle(precision, model.engine)
-        if reason := task.why_no_engine():
-            remark(f"weft: without native kernels ({reason}) this takes longer")
         facts: dict[str, Any] = {}
         table = AnswerTable(form, TRANSLATION_COLUMNS) if form is not None else None
         # an interrupted table cannot be continued: its lines are not its rows
@@ -197,11 +194,9 @@ def classify(
     """Classify texts: label and probability for each line; for a table, the table with both."""
     refuse_other_task(folder, "classification")
     from weft.tasks.classification import Classification
-    from weft.tasks.opening import load_task
 
     def load() -> Classification:
-        with naming_options(["kernels"]):
-            task = load_task(folder, kernels=kernels, is_command=True)
+        task = opened(folder, kernels=kernels)
         assert isinstance(task, Classification)
         return task
 
@@ -295,16 +290,13 @@ def generate(
 ) -> None:
     """Generate text from a prompt; it is printed token by token."""
     refuse_other_task(folder, "language-modelling")
-    from weft.tasks.opening import load_task
-
     if prompts and len(prompts) > 1:
         raise UsageError(
             "--prompt is given more than once; give one, and run the command once for each"
         )
     prompt = "".join(prompts or ())
     refuse_broken({"--prompt": prompt, "--stop": "".join(stop or ())})
-    with naming_options(["precision", "kernels"]):
-        model = load_task(folder, precision, kernels, is_command=True).predictor()
+    model = opened(folder, precision, kernels).predictor()
     refuse_idle(precision, model.engine)
     settings: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
@@ -401,6 +393,19 @@ def together(
         if reason := model.difference(other):
             raise UsageError(f"--ensemble {folder}: {reason}")
     return model.ensemble(*others) if others else model
+
+
+def opened(
+    folder: Path, precision: str = "float32", kernels: str = "auto"
+) -> "Task[Any, Any]":
+    """Load the model in a folder, and say so where it has no engine on this machine."""
+    from weft.tasks.opening import load_task
+
+    with naming_options(["precision", "kernels"]):
+        task = load_task(folder, precision, kernels, is_command=True)
+    if reason := task.why_no_engine():
+        remark(f"weft: without native kernels ({reason}) this takes longer")
+    return task
 
 
 def refuse_idle(precision: str, engine: object | None) -> None:

@@ -400,6 +400,13 @@ def why_no_engine(weights: Weights) -> str:
     return ""
 
 
+def what_computes(weights: Weights) -> str:
+    """Say in words what computes a model of these weights on this machine."""
+    if reason := why_no_engine(weights):
+        return f"plain NumPy, without the native engine ({reason})"
+    return f"the native engine, {native.origin(library())}"
+
+
 class Session:
     """Sentences under way: `slots` of them, each with `places` for hypotheses. Used by one thread
     at a time.

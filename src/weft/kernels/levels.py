@@ -22,7 +22,8 @@ FLAGS = (
 # where sums need not have an order of their own
 OWN_FLAGS = {"training": ("-fassociative-math",)}
 THREADED = ("training",)  # sources whose loops take OpenMP's threads
-WITH_INT8 = ("decoding",)  # sources that use instructions for products of int8
+# sources that use instructions for products of int8 and bfloat16
+WITH_NARROW = ("decoding",)
 HASH_BYTES = hashlib.sha256().digest_size  # at the end of a library
 
 
@@ -30,13 +31,16 @@ HASH_BYTES = hashlib.sha256().digest_size  # at the end of a library
 class Level:
     """A level: the names that Linux has for its instructions, and the compiler's flags for them.
 
-    On a CPU that has `beyond`, too, the engine is faster as compiled there.
+    On a CPU that has `beyond`, too, the engine is faster as compiled there. A source that uses no
+    instructions for int8 and bfloat16 gives the same library as at the level `wide`, if one is
+    named, and shares it.
     """
 
     name: str
     instructions: tuple[str, ...]
     flags: tuple[str, ...]
     beyond: str = ""
+    wide: str = ""
 
 
 _AVX2 = ("avx2", "fma", "f16c")
@@ -48,12 +52,14 @@ _AVX512_FLAGS = (
 )
 _VNNI = (*_AVX512, "avx512_vnni")
 _VNNI_FLAGS = (*_AVX512_FLAGS, "-mavx512vnni")
+_BF16 = (*_VNNI, "avx512_bf16")
+_BF16_FLAGS = (*_VNNI_FLAGS, "-mavx512bf16")
 LEVELS = (  # each has the instructions of those before
     Level("sse4.1", ("sse4_1",), ("-msse4.1",)),
     Level("avx2", _AVX2, ("-mavx2", "-mfma", "-mf16c"), "avx_vnni"),
     Level("avx512", _AVX512, _AVX512_FLAGS),
-    Level("avx512-vnni", _VNNI, _VNNI_FLAGS),
-    Level("avx512-bf16", (*_VNNI, "avx512_bf16"), (*_VNNI_FLAGS, "-mavx512bf16")),
+    Level("avx512-vnni", _VNNI, _VNNI_FLAGS, wide="avx512"),
+    Level("avx512-bf16", _BF16, _BF16_FLAGS, wide="avx512"),
 )
 
 
@@ -83,7 +89,15 @@ def file_name(source: Path, level: Level, has_threads: bool) -> str:
     for path in (source, SHARED):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     threads = "-threads" if has_threads else ""
-    return f"{source.stem}-{level.name}{threads}-{digest.hexdigest()[:16]}.so"
+    name = level.wide if level.wide and source.stem not in WITH_NARROW else level.name
+    return f"{source.stem}-{name}{threads}-{digest.hexdigest()[:16]}.so"
+
+
+def level_named(library: Path) -> str:
+    """Return the level that the name of a library tells."""
+    _, _, rest = library.stem.partition("-")
+    name, _, _ = rest.rpartition("-")
+    return name.removesuffix("-threads")
 
 
 def seal(path: Path) -> None:
@@ -105,6 +119,8 @@ def plan() -> Iterator[str]:
     """Yield a line for each library of a wheel: its source, its name, and its compiler's flags."""
     for source in SOURCES:
         for level in LEVELS:
+            if level.wide and source.stem not in WITH_NARROW:
+                continue
             for has_threads in (False, True) if source.stem in THREADED else (False,):
                 threads = ("-fopenmp",) if has_threads else ()
                 name = file_name(source, level, has_threads)

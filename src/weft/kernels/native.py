@@ -23,7 +23,14 @@ from weft.kernels.compiling import (
 )
 from weft.kernels.levels import SHARED, Level
 
-__all__ = ["UnavailableError", "has_threads", "library", "load", "refuse_failure"]
+__all__ = [
+    "UnavailableError",
+    "has_threads",
+    "library",
+    "load",
+    "origin",
+    "refuse_failure",
+]
 
 VARIABLE = "WEFT_KERNELS"  # may name the level to use, or NATIVE
 NATIVE = "native"  # compiled for this very CPU
@@ -122,6 +129,14 @@ def library(source: Path) -> ctypes.CDLL:
     return _library(source, lambda: "")
 
 
+def origin(library: ctypes.CDLL) -> str:
+    """Say where a library comes from: "built for avx512", or "compiled here"."""
+    path = Path(library._name)
+    if path.parent != levels.BUILT:
+        return "compiled here"
+    return f"built for {levels.level_named(path)}"
+
+
 def refuse_failure(library: ctypes.CDLL, status: int, name: str) -> None:
     """Raise the error that a call's status stands for; see `guarded` in vectors.h.
 
@@ -214,7 +229,7 @@ def _is_best(built: _Built, source: Path, runtime: str, cpu: frozenset[str]) -> 
     """Return whether a library compiled here would be no faster."""
     if built.runtime != runtime or built.level != levels.levels_of(cpu)[0]:
         return False
-    return source.stem not in levels.WITH_INT8 or built.level.beyond not in cpu
+    return source.stem not in levels.WITH_NARROW or built.level.beyond not in cpu
 
 
 def _is_as_safe_as_this(path: Path) -> bool:

@@ -15,6 +15,7 @@ from weft.data.known import KnownWords
 from weft.data.labelled import LabelledText, read_labelled
 from weft.data.texts import Sources, Texts, gather_rows
 from weft.data.tokenizer import BOS_ID, Tokenizer
+from weft.engine.bindings import what_computes, why_no_engine
 from weft.engine.classifier import NativeClassifier, native_classifier_of
 from weft.engine.plain_models import PlainClassifier
 from weft.engine.weights import ClassifierWeights
@@ -156,6 +157,18 @@ class Classification(Task[ClassificationRecipe, LabelledText]):
             workers=self.machine.threads if takes_threads else 1,
             doubts=Doubts(self.known, self.config.low_confidence),
         )
+
+    def why_no_engine(self) -> str:
+        if self.weights is None or self.weights.encoder is None:
+            return ""
+        return why_no_engine(self.weights.encoder)
+
+    def what_computes(self) -> str:
+        if self.weights is None:
+            return super().what_computes()
+        if self.weights.encoder is None:
+            return "NumPy, which a mean of vectors needs alone"
+        return what_computes(self.weights.encoder)
 
     def portrait(self) -> Portrait:
         title = f"Classification: {', '.join(self.labels[:10])}"

@@ -16,6 +16,7 @@ from weft.data.store import TextStore, prepare_text_store
 from weft.data.streams import ScoredWindow, scored_windows
 from weft.data.texts import Sources, Texts, gather_documents
 from weft.data.tokenizer import Tokenizer
+from weft.engine.bindings import what_computes, why_no_engine
 from weft.engine.plain_models import PlainWriter
 from weft.engine.weights import Weights
 from weft.engine.writer import writer_of
@@ -118,6 +119,14 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
         assert self.weights is not None
         writer = writer_of(self.weights, self.machine.precision)
         return writer or PlainWriter(self.weights)
+
+    def why_no_engine(self) -> str:
+        return "" if self.weights is None else why_no_engine(self.weights)
+
+    def what_computes(self) -> str:
+        if self.weights is None:
+            return super().what_computes()
+        return what_computes(self.weights)
 
     def portrait(self) -> Portrait:
         shape = self.config.model

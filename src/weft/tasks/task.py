@@ -202,6 +202,14 @@ class Task(ABC, Generic[R, C]):
     def predictor(self) -> Any:
         """Return what takes text and gives text or numbers by this model."""
 
+    def why_no_engine(self) -> str:
+        """Say why the model is used without an engine; "" where none is missing or wanted."""
+        return ""
+
+    def what_computes(self) -> str:
+        """Say in words what computes the model: an engine, NumPy, or as here PyTorch."""
+        return f"PyTorch, {self.machine.in_short()}"
+
     @abstractmethod
     def portrait(self) -> Portrait:
         """Describe the model for its model card."""

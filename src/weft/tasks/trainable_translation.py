@@ -279,7 +279,6 @@ class TrainableTranslation(
         return parameters_of(self.config)
 
     def why_no_engine(self) -> str:
-        """Say why this CPU translates without an engine; "" where none is missing or wanted."""
         model = self.model
         if not isinstance(model, Seq2SeqTransformer) or self.machine.plain:
             return ""

@@ -16,7 +16,7 @@ from weft.data.overlap import TextHashes
 from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.tokenizer import Tokenizer
 from weft.decoding.shortlist import Shortlist
-from weft.engine.bindings import engine_of, why_no_engine
+from weft.engine.bindings import engine_of, what_computes, why_no_engine
 from weft.engine.plain import PlainTransformer
 from weft.engine.plain_steps import cross_attention_of, steps_of
 from weft.engine.weights import Weights
@@ -202,9 +202,12 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         )
 
     def why_no_engine(self) -> str:
-        """Say why this CPU translates without an engine; "" where none is missing or wanted."""
-        assert self.weights is not None
-        return why_no_engine(self.weights)
+        return "" if self.weights is None else why_no_engine(self.weights)
+
+    def what_computes(self) -> str:
+        if self.weights is None:
+            return super().what_computes()
+        return what_computes(self.weights)
 
     @property
     def _kind(self) -> str:
