@@ -116,7 +116,7 @@ run.preparing: config data folder kernels predict run.origin run.planning run.re
 run.card: data tasks
 run: config data folder kernels predict recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
-ship: config data decoding engine folder kernels predict run tasks training
+ship: data decoding engine folder kernels predict run tasks training
 cli: *
 __main__: *
 __init__: *

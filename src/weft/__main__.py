@@ -62,8 +62,7 @@ def _run() -> None:
     from weft.cli import app
     from weft.cli.arguments import about_arguments
     from weft.console.wording import say_lines
-    from weft.errors import UsageError, WeftError
-    from weft.kernels.machine import HOW_TO_GET_TORCH
+    from weft.errors import MissingPackage, WeftError
 
     warnings.formatwarning = _in_one_line
     # The base class of the option parser's errors; its module moves between versions of typer.
@@ -80,9 +79,9 @@ def _run() -> None:
     except ModuleNotFoundError as error:
         if error.name not in _OF_TRAINING:
             raise
-        what = f"{sys.argv[1]} needs PyTorch: {HOW_TO_GET_TORCH}"
-        say_lines([f"weft: {what}"], sys.stderr)
-        sys.exit(UsageError.exit_code)
+        missing = MissingPackage(sys.argv[1], "PyTorch", "train")
+        say_lines([f"weft: {missing}"], sys.stderr)
+        sys.exit(missing.exit_code)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except option_error as error:

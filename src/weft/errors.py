@@ -3,6 +3,8 @@
 A message is one line: what is wrong, where (file:line, key or row), and what to do about it.
 """
 
+from importlib.util import find_spec
+
 
 class WeftError(Exception):
     """The base of every error that a user can mend; printed as one line, never as a traceback."""
@@ -14,6 +16,14 @@ class UsageError(WeftError):
     """A wrong argument, recipe key or value."""
 
     exit_code = 2
+
+
+class MissingPackage(UsageError):
+    """An optional package that is not installed, with the command that installs it."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        """Say that `what` needs the package, which an extra of Weft brings."""
+        super().__init__(f"{what} needs {package}: {how_to_install(extra)}")
 
 
 class DataError(WeftError):
@@ -54,3 +64,19 @@ class LeftAtOnce(WeftError):
 
 class OtherVersion(UserWarning):
     """The package that splits a model's text into words has another version than in training."""
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs the packages of an extra."""
+    where = "in the folder of Weft's source"
+    if extra != "train":
+        return f"pip install '.[{extra}]' {where}"
+    cpu = "--extra-index-url https://download.pytorch.org/whl/cpu"
+    why = "the address has the smaller build for CPUs; leave it out for a GPU"
+    return f"pip install '.[train]' {cpu} {where} ({why})"
+
+
+def require_torch(what: str) -> None:
+    """Raise MissingPackage where PyTorch is not installed, which `what` needs."""
+    if find_spec("torch") is None:
+        raise MissingPackage(what, "PyTorch", "train")

@@ -57,17 +57,17 @@ def test_simplified_comes_before_words() -> None:
         (
             _words("nltk"),
             "nltk.tokenize",
-            r"words = .nltk. needs the nltk package; .* '\.\[classic\]'",
+            r"words = .nltk. needs nltk: .* '\.\[classic\]'",
         ),
         (
             _words("spacy"),
             "spacy",
-            r"words = .spacy. needs the spacy package; .* '\.\[classic\]'",
+            r"words = .spacy. needs spacy: .* '\.\[classic\]'",
         ),
         (
             SideSection(simplified=True),
             "opencc",
-            r"simplified = true needs the opencc package; .* '\.\[zh\]'",
+            r"simplified = true needs opencc: .* '\.\[zh\]'",
         ),
     ],
 )

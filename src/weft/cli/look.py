@@ -13,7 +13,7 @@ from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.console import stages
 from weft.console.wording import remark, say_lines
-from weft.errors import UsageError
+from weft.errors import MissingPackage, UsageError
 from weft.folder import durable
 from weft.folder.layout import refuse_no_folder, refuse_no_model
 
@@ -212,9 +212,7 @@ def _refuse_strays(what: Picture, given: list[str]) -> None:
 
 def _need_matplotlib() -> None:
     if util.find_spec("matplotlib") is None:
-        raise UsageError(
-            "a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source"
-        )
+        raise MissingPackage("a picture", "matplotlib", "plot")
 
 
 def _drawn(

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from weft.config import SideSection
-from weft.errors import UsageError
+from weft.errors import MissingPackage
 
 Step = Callable[[str], str]
 
@@ -39,7 +39,7 @@ def load_steps(settings: SideSection) -> tuple[dict[str, str], list[Step]]:
     """Return the steps that the settings ask for: their names with versions, and the functions in
     order.
 
-    Raises UsageError where a step needs a package that is not installed.
+    Raises MissingPackage where a step needs a package that is not installed.
     """
     versions: dict[str, str] = {}
     functions: list[Step] = []
@@ -47,10 +47,7 @@ def load_steps(settings: SideSection) -> tuple[dict[str, str], list[Step]]:
         try:
             functions.append(step.load())
         except ImportError:
-            raise UsageError(
-                f"{key} needs the {step.package} package; install it with: pip install '.[{step.extra}]' in "
-                "the folder of Weft's source"
-            ) from None
+            raise MissingPackage(key, step.package, step.extra) from None
         versions[step.name] = metadata.version(step.package)
     return versions, functions
 

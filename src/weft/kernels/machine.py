@@ -10,10 +10,6 @@ from pathlib import Path
 
 from weft.errors import UsageError
 
-HOW_TO_GET_TORCH = (
-    "pip install '.[train]' --extra-index-url https://download.pytorch.org/whl/cpu "
-    "in the folder of Weft's source (the address has the smaller build for CPUs; leave it out for a GPU)"
-)
 # files that the drivers of GPUs make: NVIDIA's, AMD's, and that of Windows' own Linux
 _GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _CPU_FACTS = Path("/proc/cpuinfo")
@@ -102,18 +98,7 @@ def refuse_for_use(precision: str, kernels: str = "auto") -> None:
 def may_have_gpu() -> bool:
     """Return whether there may be a GPU that PyTorch, if it is installed, can use."""
     has_driver = any(Path(name).exists() for name in _GPU_FILES)
-    return has_driver and has_torch()
-
-
-def has_torch() -> bool:
-    """Return whether PyTorch is installed."""
-    return find_spec("torch") is not None
-
-
-def require_torch(what: str) -> None:
-    """Raise UsageError, with the command that installs it, where there is no PyTorch for `what`."""
-    if not has_torch():
-        raise UsageError(f"{what} needs PyTorch: {HOW_TO_GET_TORCH}")
+    return has_driver and find_spec("torch") is not None
 
 
 def has_bfloat16_products() -> bool:

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.config import Seq2SeqSection
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
@@ -43,11 +42,10 @@ from weft.folder.model_folder import (
 from weft.kernels.machine import machine_for_use
 from weft.predict.parameters import stored_shapes
 from weft.predict.translator import Translator
-from weft.predict.weights import seq2seq_weights
 from weft.run.begun import held_out
 from weft.run.card import ABOUT_RUN, without_folders
 from weft.tasks.task import training_hashes
-from weft.tasks.translation import Translation, parameters_of
+from weft.tasks.translation import Translation, parameters_of, weights_of
 
 REPORT = "parity.json"
 _TIMED = 500  # texts
@@ -194,10 +192,7 @@ def quantize(
     original = stored.weights(stored_shapes(parameters_of(exact.config)))
     weights = _int8_weights(exact.config, original)
     config = exact.config.model_copy(update={"weights": "int8"})
-    assert isinstance(config.model, Seq2SeqSection)
-    small = replace(
-        exact, weights=seq2seq_weights(config.model, weights), config=config
-    )
+    small = replace(exact, weights=weights_of(config, weights), config=config)
     after, int8_engine = _translated(small, text.src, "in int8")
     stages.enter("comparing probabilities")
     agreement, largest, mean, tokens = _compared(

@@ -22,6 +22,7 @@ from weft.engine.plain_steps import cross_attention_of, steps_of
 from weft.engine.weights import Weights
 from weft.evaluation.metrics import TranslationScores, pair_scores, translation_scores
 from weft.folder import model_folder
+from weft.folder.arrays import Arrays
 from weft.folder.layout import WORK
 from weft.folder.model_folder import StoredModel, TranslationConfig
 from weft.kernels.machine import Machine
@@ -76,10 +77,9 @@ class Translation(Task[TranslationRecipe, ParallelText]):
     def load(cls, folder: Path, machine: Machine) -> Self:
         stored = model_folder.open_model_folder(folder)
         config = config_of(stored, TranslationConfig, WORK[cls.name])
-        assert not isinstance(config.model, RecurrentSection)
         tokenizers = load_both_tokenizers(stored, config)
         shapes = stored_shapes(parameters_of(config), config.weights == "int8")
-        weights = seq2seq_weights(config.model, stored.weights(shapes))
+        weights = weights_of(config, stored.weights(shapes))
         return cls(
             config=config,
             tokenizers=tokenizers,
@@ -243,6 +243,12 @@ def parameters_of(config: TranslationConfig) -> Parameters:
     if isinstance(shape, RecurrentSection):
         return recurrent_parameters(shape, *sizes, config.joint)
     return seq2seq_parameters(shape, *sizes, config.joint)
+
+
+def weights_of(config: TranslationConfig, arrays: Arrays) -> Weights:
+    """Return the weights of the Transformer that a config describes, from a folder's arrays."""
+    assert not isinstance(config.model, RecurrentSection)
+    return seq2seq_weights(config.model, arrays)
 
 
 def _cut_notes(
