@@ -37,7 +37,7 @@ data.builtin: data.builtin
 data.known:
 data.languages:
 data.scripts:
-data.segment:
+data.segment: data.languages
 data.split:
 data.formats: data.formats data.languages
 data.corpus: data.base data.formats data.languages data.split

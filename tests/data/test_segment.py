@@ -27,7 +27,6 @@ from weft.data.segment import split_sentences
             ['"Really?" she said. ', '"Yes!" ', "He nodded."],
         ),
         ("Well... I see. Wait... what?", ["Well... ", "I see. ", "Wait... what?"]),
-        ("Am 3. Mai kam er. Er ging.", ["Am 3. Mai kam er. ", "Er ging."]),
         ("In 1999. Then 2000.", ["In 1999. ", "Then 2000."]),
         ("你好。我很好！“是吗？”他说。", ["你好。", "我很好！", "“是吗？”", "他说。"]),
         ("「はい。」と言った。彼は去った。", ["「はい。」と言った。", "彼は去った。"]),
@@ -37,7 +36,15 @@ from weft.data.segment import split_sentences
             "Привет. Как дела? И. П. Павлов.",
             ["Привет. ", "Как дела? ", "И. П. Павлов."],
         ),
+        ("Wait! cried he? yes. no.", ["Wait! cried he? yes. no."]),
         ("A title\n\nA paragraph", ["A title\n\n", "A paragraph"]),
+        ("twelve\nyou left", ["twelve\n", "you left"]),
+        ("twelve.\nyou left.", ["twelve.\n", "you left."]),
+        ("12.\r\nYou left.", ["12.\r\n", "You left."]),
+        ("Only Mr. \n Smith", ["Only Mr. \n ", "Smith"]),
+        ("はい。\n、と", ["はい。\n", "、と"]),
+        ("a\rb\r\n\n c\n", ["a\r", "b\r\n\n ", "c\n"]),
+        ("\n a", ["\n a"]),
         ("  One.  Two.  ", ["  One.  ", "Two.  "]),
         ("no end", ["no end"]),
         ("   ", ["   "]),
@@ -46,6 +53,30 @@ from weft.data.segment import split_sentences
 )
 def test_sentences(text: str, sentences: list[str]) -> None:
     assert split_sentences(text) == sentences
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "sentences"),
+    [
+        ("de", "Am 3. Mai kam er. Er ging.", ["Am 3. Mai kam er. ", "Er ging."]),
+        ("de-AT", "Am 3. Mai. Er", ["Am 3. Mai. ", "Er"]),
+        ("deu", "Am 3. Mai", ["Am 3. Mai"]),
+        ("pl", "XX. 3. Maja", ["XX. ", "3. Maja"]),
+        ("hu", "Május 3. Ő", ["Május 3. Ő"]),
+        ("de", "Er hat 100. Sie", ["Er hat 100. ", "Sie"]),
+        ("de", "Er ist 12.\nSie", ["Er ist 12.\n", "Sie"]),
+        ("en", "She is 12. He is 9. You", ["She is 12. ", "He is 9. ", "You"]),
+        ("zh", "她12. 他", ["她12. ", "他"]),
+        ("und", "She is 12. He", ["She is 12. ", "He"]),
+        ("", "She is 12. He", ["She is 12. ", "He"]),
+        ("en", "1. Go. 2. Come.", ["1. Go. ", "2. Come."]),
+        ("en", "  1. Go.\n12. Come.", ["  1. Go.\n", "12. Come."]),
+    ],
+)
+def test_an_ordinals_dot_ends_no_sentence_where_the_language_writes_one(
+    language: str, text: str, sentences: list[str]
+) -> None:
+    assert split_sentences(text, language) == sentences
 
 
 @given(st.text(st.one_of(st.sampled_from(" .!?。\"'」\n\raB3…"), st.characters())))
@@ -63,9 +94,12 @@ def test_joining_gives_the_text_back(text: str) -> None:
         '."' * 100_000,
         "\n" * 200_000,
         "a. B" * 50_000,
+        "1. A. " * 50_000,
+        " " * 100_000 + "1. A. " * 50_000,
     ],
 )
-def test_time_is_linear(text: str) -> None:
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_time_is_linear(text: str, language: str) -> None:
     start = time.perf_counter()
-    split_sentences(text)
+    split_sentences(text, language)
     assert time.perf_counter() - start < 2

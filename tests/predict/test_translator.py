@@ -141,12 +141,12 @@ class Speller(Whim):
 
 def translator(
     model: FakeModel, *, max_src_len=40, usual_src_len=None, tgt_lang="en", utilities=None, cross_attention=None,
-    by_sentence=False, least_ratio=0.0, **decoding
+    by_sentence=False, least_ratio=0.0, src_lang="en", **decoding
 ):  # fmt: skip
     tokenizer = letters()
     return Translator(
         Member(model.max_len, steps_of(model), None, cross_attention), tokenizer, tokenizer,
-        decoding=DecodingSection(**decoding), languages=("en", tgt_lang),
+        decoding=DecodingSection(**decoding), languages=(src_lang, tgt_lang),
         lengths=RowLengths(max_src_len, usual_src_len or max_src_len, by_sentence), utilities=utilities,
         least_ratio=least_ratio,
     )  # fmt: skip
@@ -282,6 +282,9 @@ def test_a_long_text_is_translated_in_whole_sentences(language, between):
         ("Two dogs. A cat.", "Two dogs. A cat.", 2),
         ("  Two dogs.   A cat!\tWho? ", "  Two dogs.   A cat!\tWho?", 3),
         ("A cat.\n\nA dog.", "A cat. A dog.", 2),
+        ("A cat.\na dog.", "A cat. a dog.", 2),
+        ("A cat\r\na dog", "A cat a dog", 2),
+        ("Only Mr.\nSmith", "Only Mr. Smith", 2),
         ("\n A cat.", "A cat.", 1),
         ("\tA cat", "\tA cat", 1),
         (
@@ -301,6 +304,16 @@ def test_a_model_of_single_sentences_gets_one_at_a_time_and_white_space_stays(
     (found,) = here.translate(text)
     assert (found.text, found.segments, found.truncated) == (expected, segments, False)
     assert "".join(here.stream(text)) == expected
+
+
+@pytest.mark.parametrize(("src_lang", "segments"), [("en", 2), ("de", 1), ("und", 2)])
+def test_a_number_with_a_dot_is_an_ordinal_in_some_source_languages(src_lang, segments):
+    """Also where a text is divided for its length alone."""
+    single = translator(Echo(), by_sentence=True, src_lang=src_lang)
+    assert single.translate("She is 12. He left.")[0].segments == segments
+    short = translator(Echo(), max_src_len=14, src_lang=src_lang)
+    (found,) = short.translate("She is 12. He left.")
+    assert (found.segments, found.source_cut) == (segments, segments == 1)
 
 
 def test_between_sentences_of_a_language_without_spaces_only_wide_white_space_stays():

@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 
 import weft
-from weft.config import TrainingSection
+from weft.config import TrainingSection, TranslationRecipe
+from weft.data.corpus import fingerprint, from_pairs
 from weft.data.known import KnownWords
+from weft.data.texts import Texts
+from weft.data.tokenizer import build_tokenizers
 from weft.errors import FolderError
 from weft.folder.durable import sha256_of
 from weft.folder.model_folder import WORDS, RunFolder
+from weft.kernels.machine import Machine
 from weft.kernels.torch_machine import machine_for_torch
 from weft.recipes.file import build_recipe, load_recipe
 from weft.recipes.written import as_toml
@@ -30,6 +34,7 @@ from weft.run.train import train
 from weft.ship.averaging import average
 from weft.tasks.choice import load_trainable
 from weft.tasks.task import training_hashes
+from weft.tasks.trainable_translation import TrainableTranslation
 from weft.training.budget import TimePlan
 from weft.training.log import Log
 from weft.training.trainer import Plan
@@ -406,6 +411,28 @@ def test_a_text_of_several_sentences_a_line_is_translated_by_lines(
     assert config["single_sentences"] is False
     assert 0.4 < config["least_ratio"] < 0.8
     assert weft.load(tmp_path / "out").translate("A cat. A dog.")[0].segments == 1
+
+
+@pytest.mark.parametrize(("language", "is_single"), [("de", True), ("en", False)])
+def test_training_sources_are_divided_as_texts_are(
+    language: str, is_single: bool
+) -> None:
+    pairs = [("Am 3. Mai", "On May 3"), ("Im 2. Jahr", "In the second year")] * 10
+    recipe = TranslationRecipe.model_validate(
+        {
+            "tokenizer": {"joint": True, "kind": "byte"},
+            "model": {"d_model": 8, "d_ff": 8, "num_heads": 1, "head_dim": 8},
+            "data": {"src_lang": language, "tgt_lang": "und"},
+        }
+    )
+    text = from_pairs(pairs, "text", language, "und")
+    task = TrainableTranslation.build(
+        recipe,
+        Texts(text, None, None, "pairs", fingerprint),
+        build_tokenizers(recipe.tokenizer, text.src, text.tgt),
+        Machine("cpu", "float32", 1, "tests are small"),
+    )
+    assert task.config.single_sentences is is_single
 
 
 def test_a_folder_from_before_opens_and_reads_sentence_by_sentence(

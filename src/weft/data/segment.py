@@ -1,9 +1,12 @@
-"""Sentences of running text, found by punctuation alone, for any language.
+"""Sentences of running text, found by line breaks and punctuation, for any language.
 
-Used where a text is too long for a model.
+Used where a text is too long for a model, and where a model has learned from single sentences: it
+is given one at a time.
 """
 
 import re
+
+from weft.data.languages import UNKNOWN, primary
 
 # Marks that end a sentence without a space behind them: CJK and Khmer.
 _WIDE = "。！？｡．។៕"
@@ -15,13 +18,23 @@ _CLOSING = re.escape("\"'”’»›)]}」』）】〉》〕＂＇")
 _END = re.compile(
     rf"(?P<wide>[{_WIDE}][{_NARROW}]*+[{_CLOSING}]*+\s*+)"
     rf"|(?<![{_NARROW}])(?P<narrow>[{_NARROW}]++[{_CLOSING}]*+\s++)"
-    r"|(?P<paragraph>\n\s*+)"
+    r"|[\r\n]\s*+"
 )
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“‘«„¿¡-]+$")
 _INITIAL = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")  # "J", and "U.S" before its last dot
-# "am 3. Mai"; a year or a longer number may well end a sentence
-_ORDINAL = re.compile(r"\d{1,2}")
+# A year or a longer number may well end a sentence.
+_SHORT_NUMBER = re.compile(r"\d{1,2}")
+_ITEM = re.compile(r"\s*+\d{1,2}")
 _LONGEST_WORD = 40
+
+# Languages that write an ordinal as a number and a dot: "am 3. Mai". Unicode's CLDR has that dot in
+# their dates; Basque, Low German, Polish and Turkish have it, too. Where the language is unknown,
+# "She is 12. He is ..." is divided: a model of single sentences would drop the second one, while of
+# "Am 3. Mai ..." all is translated, in two parts.
+_WITH_DOT = """
+bs cnr cs da de dsb et eu fi fo gsw hr hsb hu is lb lv nb nds nn no pl sh sk sl sr tr
+"""
+_DOTTED_ORDINALS = frozenset(_WITH_DOT.split())
 
 # Words whose dot seldom ends a sentence, without the dot.
 _ABBREVIATIONS = """
@@ -32,12 +45,14 @@ hrsg mme mlle mgr cie sra uds núm pág avda ecc dott dhr mevr bijv enz blz ул
 _NEVER_LAST = frozenset(_ABBREVIATIONS.split())
 
 
-def split_sentences(text: str) -> list[str]:
+def split_sentences(text: str, language: str = UNKNOWN) -> list[str]:
     """Cut a text after each sentence; white space stays with the sentence before, so joining gives
     the text back.
 
-    A dot ends no sentence after an initial or a common abbreviation, within a number, or before a
-    small letter.
+    A line break always ends a sentence, a mark not before a small letter. A dot ends none after an
+    initial or a common abbreviation, or within a number; nor after a number of one or two digits
+    with which the sentence begins, as in a list, or which is an ordinal in the text's `language`
+    (BCP-47).
     """
     pieces = []
     start = 0
@@ -45,7 +60,7 @@ def split_sentences(text: str) -> list[str]:
         stop = match.end()
         if (
             stop < len(text)
-            and _ends_sentence(text, match)
+            and _ends_sentence(text, start, match, language)
             and not text[start:stop].isspace()
         ):
             pieces.append(text[start:stop])
@@ -53,8 +68,9 @@ def split_sentences(text: str) -> list[str]:
     return [*pieces, text[start:]] if text else []
 
 
-def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    if match["paragraph"]:
+def _ends_sentence(text: str, start: int, match: re.Match[str], language: str) -> bool:
+    """Return whether the sentence that begins at `start` ends with what matched."""
+    if "\n" in match[0] or "\r" in match[0]:
         return True
     following = text[match.end()]
     if match["wide"]:
@@ -64,13 +80,20 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     if following.islower():
         return False
     marks = match["narrow"].rstrip()
-    return marks[0] != "." or marks.startswith("..") or _dot_ends(text, match.start())
+    if marks[0] != "." or marks.startswith(".."):
+        return True
+    return _dot_ends(text, start, match.start(), language)
 
 
-def _dot_ends(text: str, dot: int) -> bool:
+def _dot_ends(text: str, start: int, dot: int, language: str) -> bool:
     """Return whether the word before a single dot is of the kind that needs none itself."""
     word = _LAST_WORD.search(text[max(0, dot - _LONGEST_WORD) : dot])
     last = word[0].lower() if word else ""
-    return not (
-        last in _NEVER_LAST or _INITIAL.fullmatch(last) or _ORDINAL.fullmatch(last)
-    )
+    if last in _NEVER_LAST or _INITIAL.fullmatch(last):
+        return False
+    if not _SHORT_NUMBER.fullmatch(last):
+        return True
+    # such a number is an ordinal, or that of an item, or the last word
+    if primary(language) in _DOTTED_ORDINALS:
+        return False
+    return not _ITEM.fullmatch(text, start, dot)

@@ -48,12 +48,14 @@ class RowLengths:
 class Plan:
     """The rows that one text becomes; `cut` says that the end of a sentence did not fit.
 
-    `before` is the white space of the text before each row: the indent before the first.
+    `before` is the white space of the text before each row: the indent before the first. `texts`
+    are the rows' own, each a single line.
     """
 
     rows: list[SourceRow]
     cut: bool
     before: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
     def join(self, texts: Sequence[str], language: str) -> str:
         """Join the translations of the rows to one text of a language.
@@ -88,9 +90,11 @@ def plan_rows(
     texts: Sequence[str],
     tokenizer: Tokenizer,
     lengths: RowLengths,
+    language: str,
     prefix: tuple[int, ...] = (),
 ) -> dict[str, Plan]:
-    """Return the rows of each text; none, where there is nothing to translate.
+    """Return the rows of each text of a language (BCP-47); none, where there is nothing to
+    translate.
 
     A text that is longer than usual is divided into rows of whole sentences. The translation of the
     first row begins with the prefix.
@@ -103,14 +107,16 @@ def plan_rows(
     usual_ids = 0 if by_sentence else lengths.usual - 1
     plans: dict[str, Plan] = {}
     for text, line, ids in zip(texts, lines, encoded, strict=True):
-        is_several = by_sentence and len(split_sentences(line)) > 1
         is_long = len(ids) + 1 > lengths.usual  # with eos
-        if is_long or is_several:
-            plan = _plan_sentences(text, tokenizer, most_ids, usual_ids, prefix)
+        sentences: list[str] = []
+        if is_long or by_sentence:
+            sentences = split_sentences(text, language)
+        if is_long or len(sentences) > 1:
+            plan = _plan_sentences(sentences, tokenizer, most_ids, usual_ids, prefix)
             plans[text] = plan
         elif line and ids:
             rows = [SourceRow((*ids, EOS_ID), prefix)]
-            plans[text] = Plan(rows, cut=False, before=(_indent(text),))
+            plans[text] = Plan(rows, False, (_indent(text),), (line,))
         else:
             plans[text] = Plan([], cut=False)
     return plans
@@ -126,7 +132,7 @@ def joiner(language: str) -> str:
 
 
 def _plan_sentences(
-    text: str,
+    sentences: list[str],
     tokenizer: Tokenizer,
     most_ids: int,
     usual_ids: int,
@@ -136,23 +142,24 @@ def _plan_sentences(
 
     Both count ids without eos.
     """
-    sentences = split_sentences(LINE_BREAKS.sub("\n", text))
     lines = [LINE_BREAKS.sub(" ", sentence) for sentence in sentences]
     encoded = tokenizer.encode_batch(lines)
     rows: list[SourceRow] = []
     gaps: list[str] = []
+    texts: list[str] = []
     is_cut = False
     for pack in _packs([len(ids) for ids in encoded], usual_ids):
-        together = [sentences[i] for i in pack]
+        together = one_line("".join(sentences[i] for i in pack))
         ids = _encode_pack(together, [encoded[i] for i in pack], tokenizer, most_ids)
         if not ids:
             continue
         is_cut = is_cut or len(ids) > most_ids
         rows.append(SourceRow((*ids[:most_ids], EOS_ID)))
         gaps.append(_white_before(sentences, pack[0]))
+        texts.append(together)
     if rows:
         rows[0] = replace(rows[0], prefix=prefix)
-    return Plan(rows, is_cut, tuple(gaps))
+    return Plan(rows, is_cut, tuple(gaps), tuple(texts))
 
 
 def _white_before(sentences: list[str], number: int) -> str:
@@ -167,13 +174,13 @@ def _white_before(sentences: list[str], number: int) -> str:
 
 
 def _encode_pack(
-    sentences: list[str], encoded: list[list[int]], tokenizer: Tokenizer, most_ids: int
+    line: str, encoded: list[list[int]], tokenizer: Tokenizer, most_ids: int
 ) -> list[int]:
-    """Encode the sentences as one line.
+    """Encode the line that some sentences are together.
 
     Where that has more than `most_ids`, return the ids of the single sentences one after the other.
     """
-    together = tokenizer.encode(one_line("".join(sentences)))
+    together = tokenizer.encode(line)
     return together if len(together) <= most_ids else list(chain.from_iterable(encoded))
 
 

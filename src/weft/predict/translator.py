@@ -171,6 +171,11 @@ class Translator:
         (plan,) = self._plan([text], resolved.prefix).values()
         return self._pieces(plan, resolved)
 
+    def segments(self, text: str) -> tuple[str, ...]:
+        """Return the parts in which `translate` translates a text, each a single line."""
+        (plan,) = self._plan([text]).values()
+        return plan.texts
+
     def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
         """Return the best hypothesis of each row that the texts are divided into.
 
@@ -305,7 +310,7 @@ class Translator:
         ]
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
-        return plan_rows(texts, self.src_tokenizer, self.lengths, prefix)
+        return plan_rows(texts, self.src_tokenizer, self.lengths, self.src_lang, prefix)
 
     def _assemble(
         self,

@@ -123,7 +123,7 @@ class TrainableTranslation(
             tgt_vocab_size=tgt.vocab_size,
             max_src_len=(most := min(recipe.data.max_len + 1, recipe.model.max_len)),
             usual_src_len=_usual_len(texts.train.src, src, most),
-            single_sentences=_are_single(texts.train.src),
+            single_sentences=_are_single(texts.train.src, str(recipe.data.src_lang)),
             least_ratio=_least_ratio(texts.train, src, tgt),
             model=recipe.model,
             tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
@@ -360,12 +360,14 @@ def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
     return max(2, min(most, lengths[-1 - len(lengths) // 1000]))
 
 
-def _are_single(sources: Sequence[str]) -> bool:
-    """Return whether nearly all sources are one sentence each, as far as punctuation tells."""
+def _are_single(sources: Sequence[str], language: str) -> bool:
+    """Return whether nearly all sources are one sentence each, as far as punctuation tells.
+
+    They are divided as a translator of this language (BCP-47) divides its texts.
+    """
     some = sources[:: max(len(sources) // SAMPLED, 1)]
-    return sum(len(split_sentences(text)) <= 1 for text in some) >= _NEARLY_ALL * len(
-        some
-    )
+    single = sum(len(split_sentences(text, language)) <= 1 for text in some)
+    return single >= _NEARLY_ALL * len(some)
 
 
 def _least_ratio(text: ParallelText, src: Tokenizer, tgt: Tokenizer) -> float:
