@@ -87,7 +87,7 @@ def test_pieces_align_with_ids(task, inspection):
 
 
 @pytest.mark.parametrize("beam_size", [None, 1, 4])
-@pytest.mark.parametrize("text", ["Ich möchte eine Tasse Tee .", "  Der\n Tee ", "Wir"])
+@pytest.mark.parametrize("text", ["Ich möchte eine Tasse Tee .", "  Der Tee ", "Wir"])
 def test_translation_is_the_translators(task, text, beam_size):
     found = inspect_translation(task, text, beam_size)
     prediction = task.predictor().translate(text, beam_size=beam_size)[0]
@@ -98,6 +98,30 @@ def test_translation_is_the_translators(task, text, beam_size):
     torch.testing.assert_close(
         log_probs, torch.tensor(prediction.token_log_probs), rtol=1e-3, atol=1e-3
     )
+
+
+@pytest.mark.parametrize("by_sentence", [True, False])
+def test_of_a_text_that_is_divided_the_first_segment_is_shown(task, by_sentence):
+    """Whether it is divided because the model reads single sentences or because it is long."""
+    first = "Wir gehen nach Hause ."
+    usual = len(task.tokenizers[0].encode(first)) + 1
+    lengths = {"single_sentences": by_sentence, "usual_src_len": usual}
+    here = replace(task, config=task.config.model_copy(update=lengths))
+    text = f" {first}\nDer Tee ist heiß . "
+    found = inspect_translation(here, text)
+    alone = inspect_translation(here, first)
+    (segments,) = {p.segments for p in here.predictor().translate([text])}
+    assert (found.segments, alone.segments) == (segments, 1)
+    assert segments > 1
+    assert (found.text, found.src_ids) == (first, alone.src_ids)
+    assert found.translation == alone.translation
+    assert not found.cut
+    assert found.notes[0] == (
+        f"the text is translated in {segments} segments; what is shown, the translation too, "
+        "is of the first alone"
+    )
+    assert len(alone.notes) == len(found.notes) - 1
+    assert found.to_json()["segments"] == segments
 
 
 @pytest.mark.parametrize("bias", [-100.0, 100.0])

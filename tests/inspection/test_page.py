@@ -297,12 +297,13 @@ def test_what_was_cut_is_said(open_page, inspection):
         .is_hidden()
     )
     notes = (
-        open_page(replace(inspection, cut=True, finished=False))
+        open_page(replace(inspection, cut=True, finished=False, segments=3))
         .locator("#notes")
         .inner_text()
     )
     assert "the answer too, is of its first 127 tokens alone" in notes
     assert "no end" in notes
+    assert "is translated in 3 segments" in notes
 
 
 def test_hostile_text_is_shown_and_not_run(open_page, inspection):

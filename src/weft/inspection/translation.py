@@ -38,9 +38,10 @@ Family: TypeAlias = Literal["transformer", "additive", "dot"]
 class TranslationInspection:
     """A translation and how the model came to it.
 
-    Source pieces and ids end with eos, target ones too, unless `finished` is False: then the
-    translation was cut at its limit. `cut` says that the text was longer than `max_src_len` tokens
-    and only its start was translated. `chosen[t]` is target token t as it was chosen,
+    Of a text that is translated in several `segments`, `text` is the first one, and all else is of
+    that alone. Source pieces and ids end with eos, target ones too, unless `finished` is False:
+    then the translation was cut at its limit. `cut` says that it was longer than `max_src_len`
+    tokens and only its start was translated. `chosen[t]` is target token t as it was chosen,
     `alternatives[t]` are the most probable tokens at its place.
 
     The maps are of shape (layers, H, queries, keys); their rows sum to 1. Row t of `cross` and
@@ -75,13 +76,20 @@ class TranslationInspection:
     max_src_len: int
     cut: bool
     finished: bool
+    segments: int
 
     @property
     def notes(self) -> list[str]:
         """Say what a reader must know beside it."""
-        count = self.max_src_len - 1
-        alone = f"the text was cut after {count} tokens; what is shown, the translation too, is of these alone"
-        notes = [alone] if self.cut else []
+        shown = "what is shown, the translation too, is of"
+        notes = []
+        if self.segments > 1:
+            notes.append(
+                f"the text is translated in {self.segments} segments; {shown} the first alone"
+            )
+        if self.cut:
+            count = self.max_src_len - 1
+            notes.append(f"the text was cut after {count} tokens; {shown} these alone")
         if not self.finished:
             notes.append("the translation found no end and was cut at its limit")
         return notes
@@ -100,6 +108,7 @@ class TranslationInspection:
             "cut": self.cut,
             "max_src_len": self.max_src_len,
             "finished": self.finished,
+            "segments": self.segments,
             "source": {
                 "pieces": self.src_pieces,
                 "ids": self.src_ids,
@@ -128,16 +137,19 @@ def inspect_translation(
     task: TrainableTranslation, text: str, beam_size: int | None = None
 ) -> TranslationInspection:
     """Translate a text as `Translator` does, then look at the model once more while it writes that
-    translation.
+    translation; of a text that is translated in several segments, only the first one.
 
-    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes
+    A segment of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes
     first. Raises UsageError for a text with nothing in it or an impossible beam_size.
     """
-    line, ids = some_text(one_line(text), task.tokenizers[0])
+    translator = task.predictor()
+    segments = translator.segments(text)
+    first = segments[0] if segments else ""
+    line, ids = some_text(first, task.tokenizers[0])
     limit = min(MAX_TOKENS, task.config.max_src_len, task.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
     with evaluating(task.model):
-        hypothesis = task.predictor().search(row, beam_size)
+        hypothesis = translator.search(row, beam_size)
         tgt_ids = hypothesis.ids
         if hypothesis.finished:
             tgt_ids = [*tgt_ids, EOS_ID]
@@ -175,6 +187,7 @@ def inspect_translation(
         max_src_len=limit,
         cut=len(ids) >= limit,
         finished=hypothesis.finished,
+        segments=len(segments),
     )
 
 

@@ -3,6 +3,7 @@
 function drawNotes() {
   const notes = [];
   const limit = { translation: data.max_src_len - 1, "language-modelling": data.max_len - 1, classification: data.max_len };
+  if (data.segments > 1) notes.push(say("note-segments", { count: data.segments }));
   if (data.cut) notes.push(say("note-cut", { count: limit[data.task] }));
   if (data.finished === false) notes.push(say("note-unfinished"));
   byId("notes").textContent = notes.join(" ");
