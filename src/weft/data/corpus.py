@@ -1,8 +1,8 @@
 """Parallel text: read from files in any known format, kept with its origin, held out,
 fingerprinted.
 
-DATA is one TSV or CSV of pairs, two aligned files joined by a comma, or TMX, each also packed with
-gzip.
+DATA is one file of a type that `formats/registry.py` has a reader of pairs for, or two aligned
+files joined by a comma, each also packed with gzip.
 """
 
 import os
@@ -208,10 +208,8 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     paths = split_at_comma(item)
     stages.enter(f"reading {item}")
     pairs = _open_pairs(paths, (src_lang, tgt_lang))
-    notes = pairs.notes
-    notes.extend(f"{item}: {doubt}" for doubt in pairs.doubts)
     files = [str(path) for path in paths]
-    text = _keep(pairs.rows, pairs.dropped, notes, files, pairs.languages)
+    text = _keep(pairs.rows, pairs.dropped, pairs.notes, files, pairs.languages)
     num_coded = len(pairs.coded.intersection(text.lines))
     by_unit = frozenset({0} if pairs.by_unit else ())
     return replace(text, by_unit=by_unit, num_coded=num_coded)
@@ -348,9 +346,10 @@ def _keep(
     # one name in every format for a line that stands for a pair and is blank
     if blank := dropped.pop(EMPTY_LINE, 0):
         dropped[BOTH_EMPTY] += blank
+    where = ",".join(files)
     if not src:
         raise DataError(
-            f"{','.join(files)}: no pair with text on both sides ({reasons(dropped) or 'no lines'})"
+            f"{where}: no pair with text on both sides ({reasons(dropped) or 'no lines'})"
         )
     return ParallelText(
         src=src,
@@ -359,7 +358,7 @@ def _keep(
         files=files,
         file_of=[0] * len(src),
         dropped=dict(dropped),
-        notes=notes,
+        notes=[f"{where}: {note}" for note in notes],
         src_lang=pair[0],
         tgt_lang=pair[1],
     )

@@ -155,7 +155,7 @@ def _numbered(
 ) -> Iterator[str]:
     """Yield a column of lines with TABs."""
     quoting = find_quoting(path)
-    notes.extend(quoting.notes)
+    notes.extend(f"{path}: {note}" for note in quoting.notes)
     for count, (line, cells) in enumerate(read_tab_separated(path, quoting, dropped)):
         if cells is None:
             dropped[TOO_LONG] += 1

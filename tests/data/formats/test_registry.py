@@ -54,21 +54,22 @@ class BookWalk(XmlWalk):
             self.sides[-1] += data
 
 
-def read_book(path: Path) -> Iterator[PairRow]:
+def read_book(path: Path, notes: list[str]) -> Iterator[PairRow]:
     walk = BookWalk(path)
     for _ in walk.steps():
         yield from walk.rows
         walk.rows = []
+    notes.append("read to its end")
 
 
 def open_book(path: Path, asked: Sides, named: Sides) -> OpenPairs:
     pair = choose_direction(asked, named)
+    notes = doubt_name(pair, named)
     return OpenPairs(
-        rows=read_book(path),
+        rows=read_book(path, notes),
         languages=pair,
-        doubts=doubt_name(pair, named),
         dropped=Counter(),
-        notes=[],
+        notes=notes,
     )
 
 
@@ -125,8 +126,10 @@ def test_its_pairs_are_read(path: Path) -> None:
     )
     assert (len(text), text.where(7)) == (COUNT, f"{path}:9")
     assert read_sources([str(path)]).lines == text.src
-    (note,) = read_pairs(str(path), "de", "en").notes
-    assert note == f"{path}: named en to de, but read as de to en; is that right?"
+    assert read_pairs(str(path), "de", "en").notes == [
+        f"{path}: named en to de, but read as de to en; is that right?",
+        f"{path}: read to its end",
+    ]
 
 
 @pytest.mark.usefixtures("known")
@@ -174,7 +177,6 @@ def test_a_name_counts_before_a_content_like_another_types(
         return OpenPairs(
             rows=((number, talk["q"], talk["a"]) for number, talk in objects),
             languages=choose_direction(asked, named),
-            doubts=[],
             dropped=dropped,
             notes=[],
         )

@@ -20,9 +20,8 @@ def open_aligned(
     return OpenPairs(
         rows=read_aligned(src_path, tgt_path, dropped),
         languages=pair,
-        doubts=doubt_name(pair, named),
         dropped=dropped,
-        notes=[],
+        notes=doubt_name(pair, named),
     )
 
 

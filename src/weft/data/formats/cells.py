@@ -213,7 +213,7 @@ class CellReader:
 
 @dataclass(frozen=True)
 class Quoting:
-    """The quoting of the cells of a TSV file, and notes on it.
+    """The quoting of the cells of a TSV file, and notes on it, without the file's name.
 
     none: quotes are text. cells: a cell that is quoted as a whole is read without, and stays in its
     line. rows: as in CSV, cells may hold TABs and line ends. csv: the file is CSV itself.
@@ -251,7 +251,7 @@ def find_quoting(path: Path) -> Quoting:
     for line in lines.read_lines_within(path):
         if line:
             counts.add(line)
-    read = f"{path}: cells are quoted, as spreadsheets write TSV; they are read without their quotes"
+    read = "cells are quoted, as spreadsheets write TSV; they are read without their quotes"
     if counts.strange and _reads_as_rows(path):
         return Quoting("rows", [f"{read} (some go over several lines)"])
     if counts.quoted and counts.are_of_a_spreadsheet:
@@ -259,7 +259,7 @@ def find_quoting(path: Path) -> Quoting:
     if counts.doubled * _DOUBTED <= counts.strange:
         return Quoting()
     many = "1 cell is" if counts.doubled == 1 else f"{counts.doubled:,} cells are"
-    note = f"{path}: quotes stay part of the text: {many} quoted as spreadsheets do it, but {counts.strange:,} not so"
+    note = f"quotes stay part of the text: {many} quoted as spreadsheets do it, but {counts.strange:,} not so"
     return Quoting("none", [note])
 
 

@@ -22,14 +22,14 @@ class OpenPairs:
     told as a pair with both sides empty; where blank lines only separate entries, nobody counts
     them.
 
-    `doubts` on the direction are known before; `dropped`, `notes` and `coded` fill as rows are
-    read. `coded` has the numbers of the rows that codes were taken out of. With `by_unit` a row's
-    number is that of its unit, not of a line.
+    `notes` say what is doubtful about the direction, and what the reader assumes. None names the
+    file: whoever reads the rows puts it before each. `dropped`, `notes` and `coded` fill as rows
+    are read. `coded` has the numbers of the rows that codes were taken out of. With `by_unit` a
+    row's number is that of its unit, not of a line.
     """
 
     rows: Iterator[PairRow]
     languages: tuple[str, str]
-    doubts: list[str]
     dropped: Counter[str]
     notes: list[str]
     coded: set[int] = field(default_factory=set)

@@ -121,7 +121,7 @@ def _rows(
     if kind == "csv":
         return read_csv(path, columns, dropped, keeps_cr)
     quoting = find_quoting(path)
-    notes.extend(quoting.notes)
+    notes.extend(f"{path}: {note}" for note in quoting.notes)
     return read_tab_separated(path, quoting, dropped, keeps_cr)
 
 

@@ -46,9 +46,8 @@ def open_tmx(path: Path, asked: Sides, named: Sides) -> OpenPairs:
     return OpenPairs(
         rows=read_tmx(path, *pair, dropped, coded, by_unit),
         languages=pair,
-        doubts=[f"{against}; {other_way(pair)}"] if against else [],
         dropped=dropped,
-        notes=[],
+        notes=[f"{against}; {other_way(pair)}"] if against else [],
         coded=coded,
         by_unit=by_unit,
     )

@@ -62,23 +62,21 @@ def _open(path: Path, quoting: Quoting, asked: Sides, named: Sides) -> OpenPairs
     places = places_of_text(rows)
     if header:
         places = (header.src, header.tgt)
-    doubts = []
+    notes = []
     if is_csv:
-        doubts = _doubt_first_pair(path, rows, header, wanted)
+        notes = _doubt_first_pair(path, rows, header, wanted)
     elif header is None:
-        doubts = _doubt_first_row(rows, places, wanted)
+        notes = _doubt_first_row(rows, places, wanted)
     if header and named == (None, None):
         named = (header.src_lang, header.tgt_lang)
     pair = choose_direction(asked, named)
-    doubts.extend(doubt_name(pair, named))
+    notes.extend(doubt_name(pair, named))
     if header:
-        doubts.extend(_doubt_header(pair, header, is_asked=any(asked)))
+        notes.extend(_doubt_header(pair, header, is_asked=any(asked)))
     dropped = Counter[str]()
-    notes: list[str] = []
     return OpenPairs(
         rows=read_tsv(path, quoting, places, header, dropped, notes),
         languages=pair,
-        doubts=doubts,
         dropped=dropped,
         notes=notes,
     )
@@ -221,9 +219,7 @@ def read_tsv(
     src, tgt = places
     if header:
         shown = f"{header.cells[src].strip()} and {header.cells[tgt].strip()}"
-        notes.append(
-            f"{path}: the first row names the columns ({shown}) and is no pair"
-        )
+        notes.append(f"the first row names the columns ({shown}) and is no pair")
     columns = 0
     for count, (number, cells) in enumerate(read_tab_separated(path, quoting, dropped)):
         if cells is None:
@@ -239,7 +235,7 @@ def read_tsv(
             which = "the first two are used"
         elif header is None:
             which += ", the first two that do not hold numbers alone"
-        notes.append(f"{path}: {columns} columns in every line; {which}")
+        notes.append(f"{columns} columns in every line; {which}")
 
 
 def _first_width(path: Path, number: int, width: int, columns: int) -> int:
