@@ -319,7 +319,12 @@ class TestBadTables:
                 ":1: JSON that cannot be read: Exceeds the limit",
             ),
             ("t.txt", "text\tlabel\na\tb\n", ": what kind of table is it?"),
-            ("t.xlsx", "PK", ": is a spreadsheet; save it as CSV UTF-8"),
+            (
+                "t.xlsx",
+                "PK",
+                ": is a spreadsheet, not rows of .csv, .tsv or .jsonl; save it as CSV",
+            ),
+            ("t.tmx", "<tmx/>", "(TMX), not rows of .csv, .tsv or .jsonl; it holds"),
             (
                 "t.csv",
                 "PK\x03\x04",

@@ -20,18 +20,19 @@ _SAVE = "save it as plain text, in UTF-8"
 class FileType:
     """A type of file that is not plain text.
 
-    name: one word that code calls it by. words: stand after "is" in messages. remedy: how it
-    becomes text, or what to do with it elsewhere.
+    name: one word that code calls it by; if it holds pairs, the help and the pages do too. words:
+    stand after "is" in messages. remedy: how it becomes text, or what to do with it elsewhere.
 
     A file is recognized by its content: the first bytes (`signatures`), or the tag that XML begins
     with (`root`). Else by the ending of its name. If `named_first` its name counts first: its bytes
     say less, or look like another type's.
 
-    task: of which a file most likely is; "" where that is open. read_pairs: opens it as pairs; None
-    for a type that holds none. has_sentences: its lines may also be sentences, of one language or
-    of one of two aligned files. table: how its rows are written, "" for a type without rows.
-    documents: whether a language model trains on its text: yes, as it stands with data.raw, or not.
-    is_text: a person may want its lines to be translated or classified as they are.
+    task: the one that a file is most likely for; "" where that is open. read_pairs: opens it as
+    pairs; None for a type that holds none. has_sentences: its lines may also be sentences, of one
+    language or of one of two aligned files. table: how its rows are written, "" for a type without
+    rows. documents: whether a language model trains on its text: "yes"; "raw": as it stands, with
+    data.raw alone; "no". is_text: a person may want its lines to be translated or classified as
+    they are.
     """
 
     name: str

@@ -95,11 +95,13 @@ def _kind(path: Path) -> str:
                 f"{path}: is a spreadsheet or a zip archive, whatever its name; {remedy}"
             )
     named = type_of_name(path)
-    if named is not None and named.name == "sheet":
-        raise DataError(f"{path}: is {named.words}; {named.remedy}")
-    if named is None or not named.table:
+    if named is None:
         raise DataError(
             f"{path}: what kind of table is it? Rows are read from .csv, .tsv and .jsonl; rename or convert it"
+        )
+    if not named.table:
+        raise DataError(
+            f"{path}: is {named.words}, not rows of .csv, .tsv or .jsonl; {named.remedy}"
         )
     if not read_head(path):
         raise DataError(f"{path}: is empty (0 bytes)")
