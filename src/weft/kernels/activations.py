@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation: its number in vectors.h; None: it has no native code.
+    """An activation: its number in vectors.h, for the engine, and in training for a gate; None: it
+    has no native code.
 
-    `power` is set where it is a power of max(x, 0). The gradient is then known from the output, and
-    the kernels compute both linear layers of a feed-forward part and all between them as one.
+    Without a gate PyTorch computes it in training, whatever its number, unless `power` is set: it
+    is a power of max(x, 0). The gradient is then known from the output, and the kernels compute
+    both linear layers of a feed-forward part and all between them as one.
     """
 
     number: int | None = None

@@ -60,7 +60,7 @@ NORM_MODULES = {
 
 
 def names_without_native_code(model: nn.Module) -> list[str]:
-    """List the activations and norms of a model that PyTorch computes on every machine."""
+    """List the activations and norms of a model that have no native code."""
     modules = {type(module) for module in model.modules()}
     missing = []
     for name, module in ACTIVATION_MODULES.items():

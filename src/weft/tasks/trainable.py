@@ -109,12 +109,12 @@ class TrainableTask(Task[R, C], Generic[R, C, B]):
         """Yield the learned parameters of the model, by its config."""
 
     def kernel_notes(self) -> tuple[str, ...]:
-        """Say what PyTorch computes of the model although the machine's kernels are native."""
+        """Say what of the model has no native code although the machine's kernels are native."""
         if self.machine.kernels != "native":
             return ()
         missing = names_without_native_code(self.model)
         return tuple(
-            f"{name} has no native code; PyTorch computes it, which takes longer"
+            f"{name} has no native code; PyTorch computes it in training, and use takes longer"
             for name in missing
         )
 
