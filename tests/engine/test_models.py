@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import nn
 
-from weft.config import CausalSection, ClassifierSection
+from weft.config import CausalSection, ClassifierSection, LayerShape
 from weft.engine.classifier import NativeClassifier
 from weft.engine.from_model import (
     build_classifier,
@@ -34,11 +34,14 @@ from weft.predict.weights import causal_weights, classifier_weights
 
 V, C = 19, 3
 SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}
+# all that a recipe may name
+ACTIVATIONS_OF_RECIPES = get_args(LayerShape.model_fields["activation"].annotation)
+NORMS_OF_RECIPES = get_args(LayerShape.model_fields["norm"].annotation)
 LAYERS: list[dict[str, Any]] = [
     {},
     {"norm_first": False},
     {"sandwich_norm": True},
-    {"norm": "rms"},
+    *({"norm": name} for name in NORMS_OF_RECIPES),
     {"norm": "rms", "norm_first": False},
     {"bias": False},
     {"positions": "learned"},
@@ -47,7 +50,7 @@ LAYERS: list[dict[str, Any]] = [
     {"num_key_value_heads": 2},
     {"query_key_norm": True},
     {"head_dim": 5},
-    *({"activation": name} for name in ("relu", "gelu", "relu2", "swiglu", "geglu")),
+    *({"activation": name} for name in ACTIVATIONS_OF_RECIPES),
     {
         "norm": "rms",
         "positions": "rotary",
