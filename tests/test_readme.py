@@ -32,6 +32,7 @@ from weft.config import (
     TranslationRecipe,
 )
 from weft.data import builtin
+from weft.data.formats.registry import FILE_TYPES
 from weft.data.tokenizer import EOS_ID, build_tokenizers
 from weft.model.attention import AttentionRecord
 from weft.model.transformer import Seq2SeqTransformer, count_parameters
@@ -119,6 +120,28 @@ def test_every_path_of_the_tree_exists() -> None:
 def test_no_path_stands_in_the_tree_twice() -> None:
     paths = tree_paths((ROOT / "docs/files.md").read_text("utf-8"))
     assert [path for path, count in Counter(paths).items() if count > 1] == []
+
+
+def test_every_form_of_pairs_is_named_by_the_pages_that_list_them() -> None:
+    """And every type that holds nothing else where `--input` says what it refuses."""
+    kinds = [kind for kind in FILE_TYPES.values() if not kind.is_text]
+    of_pairs = {kind.name for kind in kinds if kind.read_pairs}
+    refused = {kind.name for kind in kinds if kind.task == "translation"}
+    assert {"tsv", "tmx"} <= of_pairs
+    for page, beginning, names in (
+        ("README.md", "**Sentence pairs**", of_pairs),
+        ("README.zh.md", "**句对**", of_pairs),
+        ("docs/tour.md", "- **In**: files: ", of_pairs),
+        ("docs/translation.md", "| form | example |", of_pairs),
+        ("docs/translation.md", "| `--input FILE` |", refused),
+    ):
+        text = (ROOT / page).read_text("utf-8")
+        (listed,) = re.findall(
+            rf"^{re.escape(beginning)}.*?(?=\n\n|\n- |\n\| `|\Z)", text, re.M | re.S
+        )
+        words = set(re.findall("[a-z]+", listed.casefold()))
+        missing = names - words
+        assert not missing, f"{page} lacks {missing} where it says {beginning!r}"
 
 
 def test_every_file_is_in_the_tree() -> None:
