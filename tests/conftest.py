@@ -5,6 +5,7 @@ session.
 import gc
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import product
@@ -92,6 +93,21 @@ def write_pairs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], str
         path.write_bytes(
             "".join(f"{a}\t{b}\n" for a, b in sentence_pairs(count)).encode()
         )
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def decomposed(
+    tmp_path_factory: pytest.TempPathFactory, write_pairs: Callable[[int], str]
+) -> Callable[[int], str]:
+    """Give the path of a file with the same pairs in NFD: `ö` is two code points there."""
+
+    def write(count: int) -> str:
+        path = tmp_path_factory.mktemp("decomposed") / "pairs.en-de.tsv"
+        text = Path(write_pairs(count)).read_text("utf-8")
+        path.write_bytes(unicodedata.normalize("NFD", text).encode())
         return str(path)
 
     return write

@@ -446,3 +446,52 @@ def test_rows_of_several_labels_are_left_out_where_one_is_not_known_to_both() ->
     kept, notes = comparison._keep_shared_labels(["x", "y", "z"], ["x", "y"], text)
     assert kept.texts == ["a", "c", "d"]
     assert notes[1] == "left out: 1 of 4 rows (not both models know 'z')"
+
+
+def test_both_are_compared_in_the_form_that_they_write(
+    command: Command,
+    tiny_folder: Path,
+    other: Path,
+    write_pairs: Callable[[int], str],
+    decomposed: Callable[[int], str],
+) -> None:
+    composed, found = (
+        json.loads(
+            command(
+                "compare", tiny_folder, other, data, "--json", "--train", data
+            ).lines[0]
+        )
+        for data in (write_pairs(90), decomposed(90))
+    )
+    assert found["figures"] == composed["figures"]
+    assert found["groups"] == composed["groups"]
+    assert any("were brought to NFC, as" in note for note in found["notes"])
+    assert not any("were brought to" in note for note in composed["notes"])
+
+
+def test_models_of_two_forms_are_compared_on_equal_terms(
+    command: Command,
+    tiny_folder: Path,
+    decomposed: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+    tmp_path: Path,
+) -> None:
+    """A model that writes its text as it was given writes `ö` as two code points here."""
+    data = decomposed(216)
+    settings = (
+        *tiny_settings,
+        "tokenizer.unicode=raw",
+        "model.d_model=32",
+        "training.max_steps=120",
+        "training.eval_every=60",
+    )
+    raw = tmp_path / "raw"
+    weft.train(out=raw, train=data, settings=settings, quiet=True)
+    found = json.loads(command("compare", tiny_folder, raw, data, "--json").lines[0])
+    bleu, _ = found["figures"]
+    alone = [
+        json.loads(command("evaluate", folder, data, "--json").lines[0])["bleu"]
+        for folder in (tiny_folder, raw)
+    ]
+    assert [bleu["first"], bleu["second"]] == pytest.approx(alone)
+    assert min(alone) > 50

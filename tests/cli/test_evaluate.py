@@ -275,3 +275,26 @@ def test_without_text_what_the_run_held_out_is_scored(
         "holds no run whose held-out text could be taken; give DATA"
         in ended.messages[0]
     )
+
+
+def test_references_are_compared_in_the_form_that_the_model_writes(
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    decomposed: Callable[[int], str],
+) -> None:
+    """`ö` is one code point or two, and looks the same."""
+    composed, other = (
+        json.loads(command("evaluate", tiny_folder, data, "--json").lines[0])
+        for data in (write_pairs(90), decomposed(90))
+    )
+    lines = Path(write_pairs(90)).read_text("utf-8").split("\n")
+    changed = sum("hört" in line for line in lines)
+    assert not any("brought to" in note for note in composed["notes"])
+    (note,) = [note for note in other["notes"] if "brought to" in note]
+    assert note == (
+        f"{changed} of 90 references were brought to NFC, as the translations are written, "
+        "before they were compared"
+    )
+    for key in ("bleu", "chrf", "bleu_lc", "references_sha256"):
+        assert composed[key] == other[key]

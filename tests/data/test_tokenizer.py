@@ -445,3 +445,29 @@ def test_huge_documents_are_sampled_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     assert note is not None
     assert int(note[1]) * 5_000 <= 30_000
     assert int(note[2]) >= len(text) // 10_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "form", "written"),
+    [
+        ({}, "NFC", "\u00c9 \ufb01 A, b"),
+        ({"unicode": "NFKC"}, "NFKC", "\u00c9 fi A, b"),
+        ({"unicode": "raw"}, "", "E\u0301 \ufb01 A, b"),
+        ({"lowercase": True}, "NFC", "\u00c9 \ufb01 A, b"),
+    ],
+    ids=str,
+)
+def test_a_reference_gets_the_code_points_of_a_translation_but_keeps_its_case(
+    settings: dict[str, object], form: str, written: str
+) -> None:
+    tokenizer = train_tokenizer(ENGLISH, _side("bpe", 300, **settings))
+    assert tokenizer.form == form
+    assert tokenizer.in_form("E\u0301 \ufb01 A, b") == written
+    assert tokenizer.in_form(written) == written
+
+
+def test_a_reference_is_simplified_where_translations_are() -> None:
+    pytest.importorskip("opencc", reason="opencc is not installed")
+    tokenizer = train_tokenizer(CHINESE, _side("character", 300, simplified=True))
+    assert tokenizer.form == "NFC and simplified Chinese"
+    assert tokenizer.in_form("漢語, E\u0301") == "汉语, \u00c9"

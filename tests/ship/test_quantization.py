@@ -426,3 +426,12 @@ def test_the_engine_takes_int8_matrices_as_they_are_stored(
     model = weft.load(small)
     assert model.engine is not None
     assert model.translate(text) == expected
+
+
+def test_references_are_compared_in_the_form_that_the_model_writes(
+    tiny_folder: Path, small: Path, decomposed: Callable[[int], str], tmp_path: Path
+) -> None:
+    report = json.loads((small / "parity.json").read_text())
+    found = quantize(tiny_folder, [decomposed(210)], tmp_path / "small", 100)
+    assert (found.bleu, found.bleu_int8) == (report["bleu"], report["bleu_int8"])
+    assert "were brought to NFC, as the translations are written" in found.notes[-1]

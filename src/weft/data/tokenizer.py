@@ -71,6 +71,7 @@ _MOST = {"character": 8_000, "word": 32_000, "byte": SMALLEST}
 _SENTENCE = 60  # characters of running text that say as much as one pair
 _PART = 2**16  # characters of a long text that are encoded together
 _PARTS_AT_ONCE = 8
+_FORMS = {"NFC": tokenizers.normalizers.NFC(), "NFKC": tokenizers.normalizers.NFKC()}
 
 
 class Tokenizer:
@@ -148,6 +149,25 @@ class Tokenizer:
             return prepared
         normal: str = self._normalizer.normalize_str(prepared)
         return normal[1:] if has_leading_space(self.settings.kind) else normal
+
+    @property
+    def form(self) -> str:
+        """Name the form of what `decode` gives, case and words aside; "" where it has none of its
+        own.
+        """
+        simplified = "simplified Chinese" if self.settings.simplified else ""
+        unicode = "" if self.settings.unicode == "raw" else self.settings.unicode
+        return " and ".join(filter(None, (unicode, simplified)))
+
+    def in_form(self, text: str) -> str:
+        """Return the text in the form of what `decode` gives; its case and words stay."""
+        # simplifying is the first step, where it is one
+        num_steps = 1 if self.settings.simplified else 0
+        prepared = _apply(self._functions[:num_steps], text)
+        if self.settings.unicode == "raw":
+            return prepared
+        formed: str = _FORMS[self.settings.unicode].normalize_str(prepared)
+        return formed
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Label each id for people to read: a space is shown as ▁, a special piece as <pad>, <unk>,

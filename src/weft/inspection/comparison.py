@@ -34,7 +34,7 @@ from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import NOT_CHECKED, training_hashes
 from weft.tasks.trainable import TrainableTask
-from weft.tasks.translation import Translation
+from weft.tasks.translation import Translation, form_notes, in_forms_of
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -256,21 +256,31 @@ def _compare_translators(
         _translated(other, text.src, "second"),
     )
     stages.enter("comparing")
+    writers = (one.tokenizers[1], other.tokenizers[1])
+    references = in_forms_of(writers, text.tgt)
+    if writers[0].form != writers[1].form:
+        # what one model cannot write must not count against the other
+        first_output, second_output = outputs
+        outputs = (
+            in_forms_of(writers, first_output),
+            in_forms_of(writers, second_output),
+        )
     groups = []
     for what, rows in _by_length([len(_words(line, src_lang)) for line in text.src]):
-        bleu, other_bleu = (_bleu(output, text.tgt, rows, lang) for output in outputs)
+        bleu, other_bleu = (_bleu(output, references, rows, lang) for output in outputs)
         figure = "BLEU by the length of the source, in words"
         groups.append(Group(what, len(rows), figure, bleu, other_bleu))
     if train:
-        counts = Counter(_all_words(one.read(train).tgt, lang))
-        groups += _by_count(outputs, text.tgt, counts, lang)
-    chrf, other_chrf = (sentence_chrf(output, text.tgt) for output in outputs)
+        trained = in_forms_of(writers, one.read(train).tgt)
+        counts = Counter(_all_words(trained, lang))
+        groups += _by_count(outputs, references, counts, lang)
+    chrf, other_chrf = (sentence_chrf(output, references) for output in outputs)
     gains = np.subtract(other_chrf, chrf).tolist()
     differences = [
         Difference(
             text.where(i),
             text.src[i],
-            text.tgt[i],
+            references[i],
             outputs[0][i],
             outputs[1][i],
             gain,
@@ -278,8 +288,8 @@ def _compare_translators(
         )
         for i, gain in enumerate(gains)
     ]
-    figures = paired_scores(outputs, text.tgt, lang, samples)
-    notes = list(_empty_notes(differences))
+    figures = paired_scores(outputs, references, lang, samples)
+    notes = [*form_notes(writers, text.tgt), *_empty_notes(differences)]
     return _Result(figures, groups, differences, len(text), notes)
 
 

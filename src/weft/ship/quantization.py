@@ -45,7 +45,12 @@ from weft.predict.translator import Translator
 from weft.run.begun import held_out
 from weft.run.card import ABOUT_RUN, without_folders
 from weft.tasks.task import training_hashes
-from weft.tasks.translation import Translation, parameters_of, weights_of
+from weft.tasks.translation import (
+    Translation,
+    form_notes,
+    parameters_of,
+    weights_of,
+)
 
 REPORT = "parity.json"
 _TIMED = 500  # texts
@@ -185,6 +190,7 @@ def quantize(
         *exact.shared_rows(text, trained_on),
         *_too_few(len(text)),
         *exact.doubts(text, trained_on),
+        *form_notes(exact.tokenizers[1:], text.tgt),
     )
     for note in notes:  # before the work, which may take long
         stages.say(f"note: {note}")

@@ -110,8 +110,15 @@ class Translation(Task[TranslationRecipe, ParallelText]):
     def scores_of_texts(
         self, text: ParallelText, translations: Sequence[str]
     ) -> TranslationScores:
-        """Return the scores of translations that are no more than text."""
-        return translation_scores(translations, text.tgt, self.config.tgt_lang)
+        """Return the scores of translations that are no more than text.
+
+        The references are compared in the form that the model writes.
+        """
+        writers = self.tokenizers[1:]
+        references = in_forms_of(writers, text.tgt)
+        scores = translation_scores(translations, references, self.config.tgt_lang)
+        notes = (*scores.notes, *form_notes(writers, text.tgt))
+        return replace(scores, notes=notes)
 
     def computed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the precision, and how translations are searched for."""
@@ -214,6 +221,34 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         """Return the kind of the engine's products: int8 for an int8 folder in float32."""
         is_int8 = self.config.weights == "int8" and self.machine.precision == "float32"
         return "int8" if is_int8 else self.machine.precision
+
+
+def in_forms_of(writers: Sequence[Tokenizer], texts: Sequence[str]) -> list[str]:
+    """Return texts in the form that the writers' models give their translations, each after the
+    other.
+
+    One text may be written in several sequences of code points: an accented letter as one or as
+    two, a Chinese character in full or simplified. Case and words stay, of which the signature of a
+    score speaks.
+    """
+    formed = list(texts)
+    for writer in {writer.form: writer for writer in writers}.values():
+        formed = list(map(writer.in_form, formed))
+    return formed
+
+
+def form_notes(
+    writers: Sequence[Tokenizer], references: Sequence[str]
+) -> Iterator[str]:
+    """Say how many references `in_forms_of` changes, if any."""
+    pairs = zip(references, in_forms_of(writers, references), strict=True)
+    changed = sum(before != after for before, after in pairs)
+    if changed:
+        forms = dict.fromkeys(writer.form for writer in writers if writer.form)
+        yield (
+            f"{changed:,} of {counted(len(references), 'references')} were brought to {' and '.join(forms)}, "
+            "as the translations are written, before they were compared"
+        )
 
 
 def load_both_tokenizers(

@@ -1,14 +1,18 @@
 """The verdict on a translator, by planted outcomes: each rule, and what decides where two hold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 from weft.evaluation.metrics import translation_scores
+from weft.kernels.machine import Machine
 from weft.predict.prediction import Prediction
 from weft.run.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
-from weft.run.judging.translation import judge, outcomes
+from weft.run.judging.translation import judge, judge_translator, outcomes
+from weft.tasks.trainable_translation import TrainableTranslation
 
+PLAIN = Machine("cpu", "float32", 1, "tests are small")
 REFERENCE = "the dog sees a small red cat"
 KINDS = {
     "right": REFERENCE,
@@ -165,3 +169,17 @@ def test_a_short_reference_may_have_a_short_translation() -> None:
     one: Sequence[Prediction] = [Prediction("Yes", None, 1, [], [])]
     assert outcomes(one, ["Yes of course"], "en").short == 0
     assert outcomes(one, ["Yes of course today"], "en").short == 1
+
+
+def test_copies_are_scored_in_the_form_of_the_references(
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    decomposed: Callable[[int], str],
+) -> None:
+    task = TrainableTranslation.load(tiny_folder, PLAIN)
+    dev = task.read([write_pairs(90)])
+    scores = [
+        judge_translator(task, task.read([train]), dev).figures["copy_bleu"]
+        for train in (write_pairs(90), decomposed(90))
+    ]
+    assert scores[0] == scores[1] > 50

@@ -12,6 +12,7 @@ from weft.inspection.diagnosis.run import Run
 from weft.inspection.diagnosis.sampling import FEW_GIVEN
 from weft.inspection.probe import Probe
 from weft.tasks.classification import Classification
+from weft.tasks.translation import in_forms_of
 
 _TABLE = (
     "a table of training.class_weights in which each label has the inverse of its rows"
@@ -159,7 +160,7 @@ def too_short_or_long(evidence: Evidence) -> Cause | None:
     if evidence.probe is None:
         return None
     texts = _translations(evidence.probe)
-    targets = evidence.probe.text.tgt
+    targets = in_forms_of(evidence.probe.task.tokenizers[1:], evidence.probe.text.tgt)
     pairs = [pair for pair in zip(texts, targets, strict=True) if pair[0]]
     written = sum(len(text) for text, _ in pairs)
     wanted = sum(len(target) for _, target in pairs)

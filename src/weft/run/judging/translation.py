@@ -77,7 +77,8 @@ def judge_translator(
     dev = dev.sample(MOST_JUDGED)
     predictions = task.predictor().translate(dev.src)
     references = [task.tokenizers[1].normalize(text) for text in dev.tgt]
-    copies = _copies(task, train.sample(MOST_REMEMBERED), dev.src)
+    copied = _copies(task, train.sample(MOST_REMEMBERED), dev.src)
+    copies = [task.tokenizers[1].normalize(text) for text in copied]
     normalized = replace(dev, tgt=references)
 
     def bleu_of(texts: Sequence[str]) -> float:
