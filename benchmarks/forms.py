@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from weft.config import Seq2SeqSection
-from weft.decoding.best import Normalizer
+from weft.decoding.best import LogSoftmax
 from weft.decoding.decoder import StepInput
 from weft.engine.batched import padded
 from weft.engine.bindings import Engine
@@ -188,7 +188,7 @@ def by_numpy(
     states, _ = model.decode(targets, model.prefill(padded(sources)))
     logits = model.output(states)
     flat = logits.reshape(-1, logits.shape[-1])
-    return Normalizer.of(flat).log_probs(flat).reshape(logits.shape)
+    return LogSoftmax.of(flat).log_probs(flat).reshape(logits.shape)
 
 
 def by_torch(

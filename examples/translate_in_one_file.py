@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 SPECIALS = ["<pad token>", "<unk token>", "<bos token>", "<eos token>"]
-# of a text with eos, or of bos and a text: positions are made for so many
+# the most tokens of a source with eos, or of a target with bos: positions are made for so many
 MAX_LEN = 1024
 PIECE_PATTERN = r" ?[\p{L}\p{M}]+| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 
@@ -266,7 +266,7 @@ class Seq2SeqTransformer(nn.Module):
         """Return the memory of a source, z in the paper's section 3, (B, L, D), and where it is no
         padding, (B, 1, 1, L).
         """
-        # these two masks: `attention_mask` in model/attention.py
+        # this mask and `no_later` below: `attention_mask` in model/attention.py
         real = (src != PAD_ID)[:, None, None, :]
         x = self.src_embedding(src)
         for layer in self.encoder:

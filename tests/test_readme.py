@@ -33,10 +33,12 @@ from weft.config import (
 )
 from weft.data import builtin
 from weft.data.formats.registry import FILE_TYPES
-from weft.data.tokenizer import EOS_ID, build_tokenizers
+from weft.data.tokenizer import BOS_ID, EOS_ID, build_tokenizers
+from weft.kernels.machine import machine_for_use
 from weft.model.attention import AttentionRecord
 from weft.model.transformer import Seq2SeqTransformer, count_parameters
 from weft.recipes.file import load_recipe, recipe_names
+from weft.tasks.choice import load_trainable
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_TREE = (".py", ".toml", ".html", ".css", ".js")
@@ -464,7 +466,11 @@ def test_all_that_the_tour_finds_in_the_code_is_there() -> None:
     file = r"\[`([\w/]+\.py)`\]\([^)]+\)"
     rows = re.findall(rf"^\| [^|]+ \| {file} \| ([^|]+) \|", table, re.M)
     assert len(rows) > 15
-    for path, names in rows:
+    native = re.compile(r"`(\w+)` in `([\w/]+\.cpp)`")
+    for path, names_of_all in rows:
+        names = native.sub("", names_of_all)
+        for name, source in native.findall(names_of_all):
+            assert f" {name}(" in (ROOT / "src/weft" / source).read_text("utf-8")
         tree = ast.parse((ROOT / "src/weft" / path).read_text("utf-8"))
         there = {
             node.name
@@ -476,6 +482,49 @@ def test_all_that_the_tour_finds_in_the_code_is_there() -> None:
         settings = re.findall(r"`([a-z]+\.[\w.]+=[^`]+)`", row)
         # raises where there is no such setting
         load_recipe("en-de", ["model.num_heads=8", *settings])
+
+
+def test_the_settings_of_the_tour_make_the_paper_of_every_translator() -> None:
+    """With them all packaged Transformers that translate are alike, but for sizes, numbers of
+    steps, and what the paper does not decide.
+    """
+    tour = (ROOT / "docs/tour.md").read_text("utf-8")
+    _, table = tour.split("## From the paper to the code")
+    table, _ = table.split("Each row of Table 3")
+    settings = re.findall(r"`((?:model|training|decoding)\.\w+=[^`]+)`", table)
+    open_keys = {
+        "model": {"d_model", "d_ff", "num_heads", "head_dim", "max_len"}
+        | {f"num_{side}_layers" for side in ("encoder", "decoder")},
+        "training": {"eval_every", "momentum", "seed", "precision", "num_samples"},
+        "decoding": set(),
+    }
+    expected = load_recipe("demo", settings)
+    names = [
+        name
+        for name in recipe_names()
+        if isinstance(getattr(load_recipe(name), "model", None), Seq2SeqSection)
+    ]
+    assert len(names) > 5
+    for name in names:
+        recipe = load_recipe(name, settings)
+        for section, keys in open_keys.items():
+            own = getattr(recipe, section).model_dump(exclude=keys)
+            assert own == getattr(expected, section).model_dump(exclude=keys), name
+
+
+def test_the_lines_of_the_tour_step_through_the_plain_form(
+    tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They print what PyTorch's form would."""
+    tour = (ROOT / "docs/tour.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", tour, re.DOTALL)
+    assert code.count('"runs/toy"') == 1
+    exec(code.replace("runs/toy", str(tiny_folder)), {})
+    task = load_trainable(tiny_folder, machine_for_use())
+    src = task.tokenizers[0].encode("ich mochte ein bier")
+    ids = torch.tensor([[*src, EOS_ID]])
+    expected = task.model(ids, torch.tensor([[BOS_ID]])).argmax(-1)
+    assert capsys.readouterr().out == f"{expected.numpy()}\n"
 
 
 def doubled(page: str) -> list[str]:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from weft.decoding.best import Normalizer, best_allowed, best_tokens
+from weft.decoding.best import LogSoftmax, best_allowed, best_tokens
 from weft.decoding.decoder import StepInput
 
 ROWS = np.array([[0.1, 0.3, 0.3, -1.0, 0.3], [5.0, 4.0, 3.0, 2.0, 1.0]], np.float32)
@@ -64,14 +64,14 @@ def test_a_row_without_numbers_has_none() -> None:
 
 def test_log_probabilities_are_those_of_the_formula() -> None:
     logits = np.array([[1e4, 1e4 - 1.0, -np.inf], [0.0, 0.0, 0.0]], np.float32)
-    normalizer = Normalizer.of(logits)
-    found = normalizer.log_probs(logits)
+    log_softmax = LogSoftmax.of(logits)
+    found = log_softmax.log_probs(logits)
     total = math.log(1 + math.exp(-1))
     np.testing.assert_allclose(found[0, :2], [-total, -1 - total], rtol=1e-6)
     assert found[0, 2] == -np.inf
     np.testing.assert_allclose(found[1], [-math.log(3)] * 3, rtol=1e-6)
     some = logits[:, :1]
-    assert np.array_equal(normalizer.log_probs(some), found[:, :1])
+    assert np.array_equal(log_softmax.log_probs(some), found[:, :1])
     for value in (np.nan, np.inf, -np.inf):
         broken = np.full((1, 3), value, np.float32)
-        assert np.isnan(Normalizer.of(broken).log_probs(broken)).all()
+        assert np.isnan(LogSoftmax.of(broken).log_probs(broken)).all()

@@ -101,7 +101,7 @@ def first_of_row(values: AnyFloats, smallest: AnyFloats, counts: Counts) -> Flag
 
 
 @dataclass(frozen=True)
-class Normalizer:
+class LogSoftmax:
     """The constants that make log-probabilities of the logits (R, V): each row's largest, and the
     logarithm of the sum of all exponentials below it; (R, 1) each.
     """
@@ -110,7 +110,7 @@ class Normalizer:
     log_total: Floats
 
     @classmethod
-    def of(cls, logits: Floats) -> "Normalizer":
+    def of(cls, logits: Floats) -> "LogSoftmax":
         """Compute them; NaN for a row that has no numbers."""
         # infinities less each other are not numbers, as they should be
         with np.errstate(invalid="ignore"):

@@ -20,7 +20,7 @@ from typing import Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.best import Normalizer
+from weft.decoding.best import LogSoftmax
 from weft.decoding.decoder import (
     Cache,
     Floats,
@@ -191,7 +191,7 @@ def _next_log_probs(
     logits, longer = step(branch.outputs.ids[:, -1], cache)
     if branch.outputs.length == 0:
         _refuse_too_many(logits.shape[1], rules)
-    log_probs = Normalizer.of(logits).log_probs(logits)
+    log_probs = LogSoftmax.of(logits).log_probs(logits)
     if np.isnan(log_probs).any():
         raise DivergedError(
             "decoding: no token has a finite probability (NaN or infinite logits)"

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from weft.decoding.best import Normalizer
+from weft.decoding.best import LogSoftmax
 from weft.decoding.decoder import (
     Cache,
     Floats,
@@ -202,7 +202,7 @@ def _next_log_probs(
         hypothesis.ids[-1] if hypothesis.ids else rules.bos_id for hypothesis in live
     ]
     logits, cache = step(np.array(newest), cache)
-    log_probs = Normalizer.of(logits).log_probs(logits)
+    log_probs = LogSoftmax.of(logits).log_probs(logits)
     log_probs[:, list(rules.banned_ids)] = -np.inf
     if np.isnan(log_probs).any() or not np.isfinite(log_probs).any():
         raise DivergedError(

@@ -1,6 +1,6 @@
 """A decoder for the search made of a model's own prefill and step.
 
-It serves where there is no native engine: on a GPU, for recurrent models, without a compiler.
+It serves where there is no native engine: on a GPU, for recurrent models, without native libraries.
 Shapes: R rows of one step, M of the cache before it, V vocabulary.
 """
 
@@ -10,7 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from weft.decoding.best import Normalizer, best_allowed
+from weft.decoding.best import LogSoftmax, best_allowed
 from weft.decoding.decoder import Cache, Floats, Ids, Indices, Step, StepInput, TopK
 
 PAD_ID = 0
@@ -76,10 +76,10 @@ class BatchedDecoder(Generic[C]):
         for row, key in enumerate(keys):
             self._rows[key] = row
         allowed = self._allowed_alone(logits, sentences)
-        normalizer = Normalizer.of(allowed)
+        log_softmax = LogSoftmax.of(allowed)
         best, ids = best_allowed(allowed, inputs, k)
-        every = normalizer.log_probs(allowed) if all_log_probs else None
-        return normalizer.log_probs(best), ids, every
+        every = log_softmax.log_probs(allowed) if all_log_probs else None
+        return log_softmax.log_probs(best), ids, every
 
     def _parents(self, inputs: StepInput, sentences: Sequence[int]) -> list[int]:
         """Return for each hypothesis the row of the cache that it goes on from."""

@@ -323,8 +323,10 @@ inline vector by_head(vector x, int64_t lanes) {
     return x;
 }
 
-// Each head's softmax(q k) v, of several queries that read the same keys. Heads stand in lanes: a key costs as many
-// products as it has vectors. Each query's sums are made in the order that they have alone.
+// Each head's softmax(q k / sqrt(d_k)) v (Vaswani et al. 2017, equation 1), of several queries that read the same keys;
+// `score_scale` is 1 / sqrt(d_k). There is no mask (section 3.2.3): a query is given only the keys that it may attend to.
+// Heads stand in lanes: a key costs as many products as it has vectors. Each query's sums are made in the order that
+// they have alone.
 template <int QUERIES, typename At>
 void attend(const Model& model, const float* query, int64_t query_stride, float* context, int64_t keys, Buffer& room, At at) {
     const int64_t span = model.steps * model.lanes, width = model.groups * span, size = keys * LANES;
@@ -515,7 +517,7 @@ struct Session {
         if (!model.norm_first) normalize_all(layer.norms[part], rows);
     }
 
-    void embed(const float* tokens, const float* positions, const int32_t* ids, const int64_t* places_of, const float* beside,
+    void embed(const float* tokens, const float* positions, const int32_t* ids, const int64_t* times, const float* beside,
                int64_t rows) {
         const int64_t size = model.d_model_padded;
         x.of(rows * size);
@@ -524,7 +526,7 @@ struct Session {
                 vector sum = read(tokens + ids[r] * size + c);
                 if (beside) sum += read(beside + r * size + c);
                 sum *= float(model.embedding_scale);
-                if (positions) sum += read(positions + places_of[r] * size + c);
+                if (positions) sum += read(positions + times[r] * size + c);
                 write(x.data + r * size + c, sum);
             }
     }
@@ -577,8 +579,9 @@ struct Session {
             slots[into[s]].allowed.assign(allowed + (s ? allowed_ends[s - 1] : 0), allowed + allowed_ends[s]);
     }
 
-    // New positions of hypotheses: row r is the token at times[r] of places[r] in its slot, and attends to the times
-    // before, each in the place that `ancestors` names. Rows of one call may follow each other.
+    // New positions of hypotheses: row r is the token at times[r] of place[r] in its slot, and attends to the times
+    // before, each in the place that `ancestors` names. Rows of one call may follow each other. Slots, places and times
+    // are the search's sentences, beams and positions.
     template <typename Kind>
     void decode(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times, const int32_t* tokens,
                 const int32_t* ancestors, int64_t stride, const float* beside) {

@@ -1,7 +1,7 @@
-"""The pass of a Transformer in plain NumPy: each operation of the paper once, on whole arrays.
+"""The pass of a Transformer in plain NumPy: each of its operations once, on whole arrays.
 
 It is the reference of the native library, which computes the same faster. With weights in float64
-all is computed in float64.
+all is computed in float64. The positions come with the weights (`weft.predict.weights`).
 
 Shapes: N rows; S source positions; L new positions, T with those before them; D d_model; H heads;
 d head_dim; V vocabulary. Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.

@@ -1,5 +1,7 @@
 """The operations of a training step in two forms: the plain one in PyTorch, and the native one.
 
+The plain forms of attention and cross-entropy are in `weft.model.attention` and
+`weft.training.loss`.
 The native form (`weft.kernels.training`) is taken inside `using`, on a CPU, while gradients are
 recorded; it computes what the plain one does, but for rounding. Shapes: the legend in
 `weft.model.attention`; I and O are the numbers that go in and come out.

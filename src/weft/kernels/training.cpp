@@ -1,9 +1,10 @@
 // What a training step does beside its matrix products, each in one pass over memory: dropout, layer norm,
 // attention over short sequences, cross-entropy, transposition.
 //
-// Plain C functions over pointers, called from native.py. The PyTorch forms that they are tested against stand in
-// operations.py. `low` is the type of products: float, or bfloat16 as raw 16 bits. Whatever is added up is added up
-// as float32, in an order that does not depend on the number of threads.
+// Plain C functions over pointers, called from training.py. The PyTorch forms that they are tested against stand in
+// operations.py, those of attention and cross-entropy in model/attention.py and training/loss.py. `low` is the type
+// of products: float, or bfloat16 as raw 16 bits. Whatever is added up is added up as float32, in an order that does
+// not depend on the number of threads.
 
 #include "vectors.h"
 
@@ -551,6 +552,7 @@ void softmax_block(Workspace& work, const Block& block, const T* query, int64_t 
     }
 }
 
+// Each head's softmax(q k / sqrt(width)) v, with dropout of the softmax (Vaswani et al. 2017, equation 1).
 template <typename T>
 void attention(const Heads& q, const Heads& k, const Heads& v, const Mask& m, const Heads& out, const Sizes& s, double p,
                uint64_t seed) {
