@@ -27,6 +27,13 @@ from weft.data.labelled import from_rows
         "Привет",
         "日本",
         "😀 yes",
+        "10 µm",
+        "TNFα",
+        "Nº",
+        "Oʻahu",
+        "voilà tout",
+        "50 ≠ 5†",
+        "USB接続",
     ],
 )
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
@@ -51,6 +58,13 @@ def test_utf_8_read_as_something_else(text: str, encoding: str) -> None:
         "5 €",
         "ajá………",
         "à——ó",
+        "un cas « confirmé\u00a0»",
+        "« ANNÉE DU CAFÉ\u00a0»",
+        "4 ×\u00a0109/L",
+        "il dit «\u00a0été\u00a0», puis «\u00a0là\u00a0»",
+        "un «été» créé»",
+        "so ein „Spaß“",
+        "die »MENÜ«-Taste",
     ],
 )
 def test_honest_accents(text: str) -> None:

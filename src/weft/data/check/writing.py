@@ -21,6 +21,11 @@ _HIGH += "\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u017e\u01
 _MISREAD = re.compile(
     f"[\u00c2-\u00df][{_HIGH}]|[\u00e0-\u00ef][{_HIGH}]{{2}}|[\u00f0-\u00f4][{_HIGH}]{{3}}"
 )
+# the letters that a language writes of those whose second byte is that of a no-break space
+_WITH_SPACE = "àĠŠƠ"
+_LATIN = re.compile("[A-Za-zÀ-ÖØ-öø-ÿ]")
+# the ranges of letters that stand beside Latin ones in a word: Latin and Greek (TNFα), and modifiers
+_BESIDE_LATIN = (range(0x400), range(0x1D00, 0x2E80))
 # behind a letter they are what a person types
 _DOUBLED = ("\u2026\u2026", "\u2014\u2014", "\u2013\u2013")
 _TAGS = (
@@ -126,22 +131,36 @@ def is_misread(text: str) -> bool:
 
 
 def _first_misread(text: str) -> re.Match[str] | None:
-    return next((match for match in _MISREAD.finditer(text) if _mended(match[0])), None)
+    return next((match for match in _MISREAD.finditer(text) if _is_mended(match)), None)
 
 
-def _mended(stretch: str) -> bool:
+def _is_mended(match: re.Match[str]) -> bool:
+    """Return whether a stretch is a sensible character as bytes, and one that can stand there.
+
+    What a person types is none: é, a no-break space and »; ß and a quotation mark.
+    """
+    letter = _mended(match[0])
+    if not letter:
+        return False
+    if match[0][1] == "\u00a0":
+        return letter in _WITH_SPACE
+    if not letter.isalpha() or any(ord(letter) in one for one in _BESIDE_LATIN):
+        return True
+    before = match.string[match.start() - 1 : match.start()]
+    return not _LATIN.match(before)
+
+
+def _mended(stretch: str) -> str:
+    """Return the sensible character that a stretch is as bytes; "" where it is none."""
     raw = b"".join(_byte(letter) for letter in stretch)
     try:
         letter = raw.decode("utf-8")
     except UnicodeDecodeError:
-        return False
-    if stretch[1:] in _DOUBLED:
-        return False
-    return (
-        len(letter) == 1
-        and (letter.isalpha() or not letter.isalnum())
-        and letter.isprintable()
-    )
+        return ""
+    if stretch[1:] in _DOUBLED or len(letter) != 1 or not letter.isprintable():
+        return ""
+    is_sensible = letter.isalpha() or not letter.isalnum()
+    return letter if is_sensible else ""
 
 
 def _byte(letter: str) -> bytes:
