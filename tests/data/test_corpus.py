@@ -297,11 +297,16 @@ class TestTmx:
         ]
         path = write(tmp_path / "p.tmx", tmx(*units))
         read = read_pairs([path])
-        assert read.num_coded == 2, (
+        assert read.coded == {path: 2}, (
             "a placeholder that stays is no code, and a unit that is dropped does not count"
         )
         assert read.notes == []  # the check of the pairs names them
-        assert read_pairs([path, path]).num_coded == 4
+        assert read_pairs([path, path]).coded == {path: 4}
+
+    def test_files_without_codes_are_not_named_for_them(self, tmp_path: Path) -> None:
+        coded = write(tmp_path / "p.tmx", tmx(unit(en="a<ph>x</ph>b", de="a b")))
+        plain = write(tmp_path / "q.tsv", "a\tb\nc\td\n")
+        assert read_pairs([plain, coded]).coded == {coded: 1}
 
     def test_a_million_codes_in_a_row_pass_in_seconds(self, tmp_path: Path) -> None:
         start = time.perf_counter()

@@ -7,8 +7,8 @@ files joined by a comma, each also packed with gzip.
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -58,7 +58,7 @@ class ParallelText(Corpus):
 
     A pair's line is the one that it stands on, or of a TMX file the line where its unit begins. In
     the files of `by_unit`, by their place in `files`, several units share a line: there it is the
-    number of the unit. `num_coded` are the pairs that reading took codes out of.
+    number of the unit. `coded` counts, by file, the pairs that reading took codes out of.
     """
 
     COLUMNS = ("src", "tgt")
@@ -68,7 +68,7 @@ class ParallelText(Corpus):
     src_lang: str
     tgt_lang: str
     by_unit: frozenset[int] = frozenset()
-    num_coded: int = 0
+    coded: Mapping[str, int] = field(default_factory=dict)
 
     def where(self, i: int) -> str:
         """Say where pair i stands: `file:line`, of two aligned files in the source; in a file by
@@ -80,7 +80,7 @@ class ParallelText(Corpus):
 
     def select(self, indices: Iterable[int]) -> Self:
         """Return the pairs at these indices, in this order, without what reading said of all."""
-        return replace(super().select(indices), num_coded=0)
+        return replace(super().select(indices), coded={})
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,9 @@ def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> Paralle
     files = [str(path) for path in paths]
     text = _keep(pairs.rows, pairs.dropped, pairs.notes, files, pairs.languages)
     num_coded = len(pairs.coded.intersection(text.lines))
+    coded = {item: num_coded} if num_coded else {}
     by_unit = frozenset({0} if pairs.by_unit else ())
-    return replace(text, by_unit=by_unit, num_coded=num_coded)
+    return replace(text, by_unit=by_unit, coded=coded)
 
 
 def _open_pairs(paths: Sequence[Path], asked: Sides) -> OpenPairs:
@@ -367,12 +368,15 @@ def _keep(
 def _join(
     parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | None
 ) -> ParallelText:
+    coded = Counter[str]()
+    for part in parts:
+        coded.update(part.coded)
     return join(
         parts,
         src_lang=src_lang or _common(parts, "src_lang"),
         tgt_lang=tgt_lang or _common(parts, "tgt_lang"),
         by_unit=_units_of(parts),
-        num_coded=sum(part.num_coded for part in parts),
+        coded=dict(coded),
     )
 
 

@@ -289,11 +289,12 @@ class TestRealCorpora:
 
 @pytest.mark.parametrize(("num_coded", "severity"), [(20, "note"), (21, "warning")])
 def test_units_with_inline_codes_are_named(num_coded: int, severity: str) -> None:
-    text = replace(corpus(made(100)), num_coded=num_coded)
+    text = replace(corpus(made(100)), coded={"made.tmx": num_coded})
     finding = found(text, "inline-codes")
     assert finding.severity == severity
-    counted = f"made.tsv: {num_coded} pairs ({num_coded}.0 %) had inline codes"
-    assert counted in finding.message
+    share = f"{num_coded}.0 % of the text"
+    counted = f"made.tmx: {num_coded} pairs ({share}) had inline codes"
+    assert finding.message.startswith(counted)
 
 
 def test_no_inline_codes_are_no_finding() -> None:

@@ -293,16 +293,17 @@ def _one_text(pairs: PairText) -> Iterator[Finding]:
 
 def _coded(text: ParallelText) -> Iterator[Finding]:
     """Report the units of a translation memory that held codes; a warning where they are many."""
-    if not text.num_coded:
+    count = sum(text.coded.values())
+    if not count:
         return
-    share = text.num_coded / len(text)
+    share = count / len(text)
     yield Finding(
         "warning" if share > _CODED_SHARE else "note",
         "inline-codes",
-        f"{', '.join(text.files)}: {counted(text.num_coded, 'pairs')} ({100 * share:.1f} %) had "
+        f"{', '.join(text.coded)}: {counted(count, 'pairs')} ({100 * share:.1f} % of the text) had "
         "inline codes (tags of the original document), which were removed with their content",
         "check some of these pairs: if the codes contained words, export the memory as plain text",
-        text.num_coded,
+        count,
     )
 
 

@@ -24,7 +24,7 @@ _MISREAD = re.compile(
 # the letters that a language writes of those whose second byte is that of a no-break space
 _WITH_SPACE = "àĠŠƠ"
 _LATIN = re.compile("[A-Za-zÀ-ÖØ-öø-ÿ]")
-# the ranges of letters that stand beside Latin ones in a word: Latin and Greek (TNFα), and modifiers
+# the ranges of letters that stand beside Latin ones in a word: Latin, modifiers, Greek (TNFα)
 _BESIDE_LATIN = (range(0x400), range(0x1D00, 0x2E80))
 # behind a letter they are what a person types
 _DOUBLED = ("\u2026\u2026", "\u2014\u2014", "\u2013\u2013")
