@@ -145,6 +145,13 @@ def test_what_was_cut_is_counted(
     assert notes() == [source]
     monkeypatch.setattr("weft.predict.rows.most_tokens", lambda *_: 1)
     assert notes() == [source, output]
+    # no larger limit helps what repeats itself
+    monkeypatch.setattr("weft.predict.translator.repeats", lambda ids: True)
+    again = (
+        "3 of 3 translations say the same again and again; "
+        "train longer or on more text; until then weft translate --no-repeat-ngrams 3"
+    )
+    assert notes() == [source, again]
 
 
 @pytest.mark.parametrize(("side", "name"), [(0, "sources"), (1, "targets")])

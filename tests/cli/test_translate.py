@@ -742,6 +742,11 @@ def test_a_translation_that_comes_to_no_end_is_said_to_be_cut_at_its_own_limit(
         f"truncated: the translation came to no end and was cut at its limit; {remedy}"
     )
     assert _doubts(endless, "cat sees dog.", "data.max_len") == [end]
+    # no larger limit helps what repeats itself
+    again = replace(endless, repetition=True)
+    cut, remedy = _doubts(again, "cat sees dog.", "data.max_len")
+    assert cut == "truncated: the translation was cut, as it repeats itself"
+    assert remedy.endswith("--no-repeat-ngrams 3 forbids that")
     # where both were cut, both are said; a table's note has the word once
     both = replace(endless, source_cut=True)
     for key in ("data.max_len", "model.max_len"):

@@ -466,7 +466,9 @@ def _doubts(
             "truncated: a sentence is longer than the model reads, and its end was not translated; "
             f"{HOW_TO_READ_ALL[limiting_key]}"
         )
-    if prediction.output_limit is not None:
+    if prediction.output_limit is not None and prediction.repetition:
+        doubts.append("truncated: the translation was cut, as it repeats itself")
+    elif prediction.output_limit is not None:
         remedy = HOW_TO_CHANGE[prediction.output_limit]
         doubts.append(
             f"truncated: the translation came to no end and was cut at its limit; {remedy}"

@@ -19,6 +19,10 @@ HOW_TO_CHANGE: dict[OutputLimit, str] = {
     "model.max_len": "translate shorter texts, or train a new model with a larger model.max_len",
     "exhaustive": "a larger number for exhaustive allows longer ones",
 }
+# and about translations that repeat themselves, most of which are cut for that
+HOW_TO_END_REPETITION = (
+    "train longer or on more text; until then weft translate --no-repeat-ngrams 3"
+)
 # and about a source that was cut, by the recipe key that allows no longer one
 HOW_TO_READ_ALL: dict[LimitingKey, str] = {
     "data.max_len": "make it several sentences, or train with a larger data.max_len",

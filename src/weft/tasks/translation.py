@@ -33,7 +33,12 @@ from weft.predict.parameters import (
     seq2seq_parameters,
     stored_shapes,
 )
-from weft.predict.prediction import HOW_TO_CHANGE, HOW_TO_READ_ALL, Prediction
+from weft.predict.prediction import (
+    HOW_TO_CHANGE,
+    HOW_TO_END_REPETITION,
+    HOW_TO_READ_ALL,
+    Prediction,
+)
 from weft.predict.rows import Member
 from weft.predict.segments import RowLengths
 from weft.predict.translator import Translator
@@ -289,7 +294,9 @@ def weights_of(config: TranslationConfig, arrays: Arrays) -> Weights:
 def _cut_notes(
     predictions: Sequence[Prediction], limiting_key: LimitingKey
 ) -> Iterator[str]:
-    """Say how many sources and how many translations were cut, and what to do about it."""
+    """Say how many sources were cut, how many translations repeat themselves and how many others
+    were cut, and what to do about it.
+    """
     count = len(predictions)
     sources = sum(prediction.source_cut for prediction in predictions)
     if sources:
@@ -297,7 +304,12 @@ def _cut_notes(
             f"{sources:,} of {count:,} sources have a sentence longer than the model reads, whose end was not "
             f"translated; {HOW_TO_READ_ALL[limiting_key]}"
         )
-    limits = Counter(prediction.output_limit for prediction in predictions)
+    again = sum(prediction.repetition for prediction in predictions)
+    if again:
+        yield f"{again:,} of {count:,} translations say the same again and again; {HOW_TO_END_REPETITION}"
+    # what repeats itself goes on up to any limit
+    others = [one for one in predictions if not one.repetition]
+    limits = Counter(prediction.output_limit for prediction in others)
     for limit in HOW_TO_CHANGE:
         number = limits[limit]
         if not number:

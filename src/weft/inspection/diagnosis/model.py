@@ -11,6 +11,7 @@ from weft.inspection.diagnosis.labelling import LabelCount
 from weft.inspection.diagnosis.run import Run
 from weft.inspection.diagnosis.sampling import FEW_GIVEN
 from weft.inspection.probe import Probe
+from weft.predict.prediction import HOW_TO_END_REPETITION
 from weft.tasks.classification import Classification
 from weft.tasks.translation import in_forms_of
 
@@ -123,7 +124,7 @@ def repetition(evidence: Evidence) -> Cause | None:
     return Cause(
         "repetition",
         f"{again:,} of {count:,} translations say the same again and again",
-        "train longer or on more text; until then weft translate --no-repeat-ngrams 3",
+        HOW_TO_END_REPETITION,
     )
 
 
