@@ -2,8 +2,9 @@
 
 For each option of a layer, small models of random and odd sizes with random weights read random
 sentences, of which one is empty: by PyTorch, by plain NumPy, and by the native library as built for
-each level of this CPU. Printed for each option: the largest difference of a log-probability, in
-nats, from PyTorch's, over all draws, positions and tokens; below it the largest between two levels,
+each level of this CPU. Printed for each option: the largest error of a log-probability, in nats,
+over all draws, positions and tokens, which is its difference from the plain pass with all numbers
+in float64; then the largest difference between two levels, and between any two forms. Below it:
 whether a row has the same bits alone and beside others, and whether a weight that is not a number
 makes every form say so.
 """
@@ -28,6 +29,7 @@ from weft.engine.batched import padded
 from weft.engine.bindings import Engine
 from weft.engine.from_model import weights_of
 from weft.engine.plain import PlainTransformer
+from weft.engine.weights import in_float64
 from weft.kernels.levels import instructions, levels_of
 from weft.model.transformer import Seq2SeqTransformer
 
@@ -74,19 +76,25 @@ def main() -> None:
 def print_table(found: Mapping[str, Mapping[str, Floats]], draws: int) -> None:
     """Print a row for each option."""
     first = next(iter(found.values()))
-    print(f"| option | NumPy | {' | '.join(found)} | between two levels |")
-    print("|---|---|" + "---|" * (len(found) + 1))
+    levels = " | ".join(found)
+    print(f"| option | PyTorch | NumPy | {levels} | two levels | two forms |")
+    print("|---|---|---|" + "---|" * (len(found) + 2))
     for option in OPTIONS:
         names = [f"{option}: {draw}" for draw in range(draws)]
-        cells = [furthest(first, first, names, "numpy", "torch")]
-        for own in found.values():
-            cells.append(furthest(own, own, names, "native", "torch"))
-        between = [
-            furthest(one, other, names, "native", "native")
-            for one in found.values()
-            for other in found.values()
+        cells = [
+            furthest(first, first, names, form, "exact") for form in ("torch", "numpy")
         ]
-        cells.append(max(between))
+        levels_apart, forms_apart = (
+            [],
+            [furthest(first, first, names, "numpy", "torch")],
+        )
+        for own in found.values():
+            cells.append(furthest(own, own, names, "native", "exact"))
+            for form in ("numpy", "torch"):
+                forms_apart.append(furthest(own, own, names, "native", form))
+            for other in found.values():
+                levels_apart.append(furthest(own, other, names, "native", "native"))
+        cells += [max(levels_apart), max(levels_apart + forms_apart)]
         print(f"| {option} | {' | '.join(f'{cell:.1e}' for cell in cells)} |")
     alone = {name: bool(own["same bits"]) for name, own in found.items()}
     broken = {name: bool(own["broken is told"]) for name, own in found.items()}
@@ -122,6 +130,9 @@ def measured(draws: int) -> dict[str, Any]:
             found[f"{name}: native"] = together
             found[f"{name}: numpy"] = by_numpy(
                 PlainTransformer(weights), sources, targets
+            )
+            found[f"{name}: exact"] = by_numpy(
+                PlainTransformer(in_float64(weights)), sources, targets
             )
             found[f"{name}: torch"] = by_torch(model, sources, targets)
             for i, source in enumerate(sources):
