@@ -72,7 +72,8 @@ def test_what_is_fatal_comes_first_and_ends_with_3(
         .strip()
         .startswith("look there for a line that is missing")
     )
-    assert ended.lines[first + 2].strip().startswith(f"{path}:501: {pairs[500][0]}")
+    shown = f"{path}:501 (to line 1199, 1 line earlier): {pairs[500][0]}"
+    assert ended.lines[first + 2].strip().startswith(shown)
     severities = [
         line.split(" ")[0]
         for line in ended.lines
@@ -111,6 +112,8 @@ def test_json_says_the_same(
         by_code["test-in-training"]["count"],
     ) == ("test", 25)
     assert by_code["duplicates"]["examples"][0]["where"] == f"{data}:1201"
+    assert by_code["duplicates"]["lines"] == {str(data): [1201]}
+    assert by_code["test-in-training"]["lines"] == {str(test): list(range(1, 26))}
     assert found["counts"]["fatal"] == 1
 
 
@@ -241,5 +244,6 @@ def test_a_terminal_shows_few_examples_and_says_where_the_others_are(
         examples = [line for line in block.split("\n") if line.startswith(" " * 11)]
         assert len(examples) <= (1 if block.startswith("NOTE") else 3), block
     assert (
-        " more examples, lengths and scripts: --output report.html" in ended.lines[-2]
+        " more examples, all line numbers, lengths and scripts: --output report.html"
+        in ended.lines[-2]
     )

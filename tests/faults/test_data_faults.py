@@ -153,6 +153,11 @@ def test_D1_a_few_shifted_lines_are_warned_of_and_each_stretch_is_known(
     assert "and 1 more range" in finding.message
     truly = {*range(500, 540), *range(2000, 2030)}
     assert len(truly.symmetric_difference(finding.rows)) <= 4
+    (lines,) = finding.lines().values()
+    assert lines == [row + 1 for row in finding.rows]
+    ends = [line for line in lines if line + 1 not in lines]
+    about = [example.about for example in finding.examples]
+    assert about == [f"to line {end}, 1 line earlier" for end in ends]
 
 
 def test_D1_of_unequal_files_the_place_where_they_part_is_named(tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from weft.data.check.finding import MOST_PLACES, Finding
 from weft.data.checkup import Checkup, check_up
 from weft.data.texts import Sources
 from weft.errors import UsageError
@@ -48,6 +50,20 @@ def test_it_holds_all_that_was_found(checkup: Checkup) -> None:
     assert "This text would spoil training." in html
     assert "10 rows" in html
     assert all(numbers["signature"] in html for numbers in checkup.parts.values())
+
+
+def test_it_lists_every_line_of_a_finding() -> None:
+    places = ("a.tsv:3", "a.tsv:7", "a.tsv:8", "a.tsv:9", "b.tmx: unit 2")
+    one = Finding(
+        "note", "markup", "m", "r", 5, (2, 6, 7, 8, 10), places=places, part="train"
+    )
+    html = page(Checkup("translation", findings=[one]))
+    assert "<summary>All 5 lines</summary>" in html
+    assert "<p>a.tsv: 3, 7 to 9</p><p>b.tmx (units): 2</p>" in html
+    many = replace(one, places=("a.tsv:1",) * MOST_PLACES)
+    assert "<summary>The first 5,000 lines" in page(
+        Checkup("translation", findings=[many])
+    )
 
 
 def test_sound_text_is_said_to_be_sound() -> None:

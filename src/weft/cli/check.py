@@ -47,7 +47,10 @@ def check(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="Write the full report, as .html or .json."),
+        typer.Option(
+            "--output",
+            help="Write the full report, with all line numbers, as .html or .json.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,7 +104,7 @@ def _hidden(checkup: "Checkup") -> Iterator[str]:
         hidden += max(len(finding.examples) - _most(finding), 0)
     if hidden:
         examples = counted(hidden, "examples").replace(" ", " more ", 1)
-        yield f"{examples}, lengths and scripts: --output report.html"
+        yield f"{examples}, all line numbers, lengths and scripts: --output report.html"
 
 
 def _numbers(numbers: dict[str, Any]) -> str:

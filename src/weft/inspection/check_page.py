@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from weft.data.check.finding import Example, Finding, counted
+from weft.data.check.finding import MOST_PLACES, Example, Finding, counted
 from weft.data.checkup import Checkup
 from weft.folder import durable
 from weft.inspection.report import asset, fingerprint, stylesheet
@@ -66,7 +66,33 @@ def _finding(finding: Finding) -> str:
   <p>{escape(finding.message)}</p>
   <p class="remedy">{escape(finding.remedy)}</p>
   {f"<dl>{examples}</dl>" if examples else ""}
+  {_lines(finding) if finding.places else ""}
 </article>"""
+
+
+def _lines(finding: Finding) -> str:
+    """List the lines of a finding's rows, folded away until one asks for them."""
+    count = len(finding.places)
+    which = "The first" if count == MOST_PLACES else "All"
+    files = [
+        f"<p>{escape(name)}: {_runs(numbers)}</p>"
+        for name, numbers in finding.lines().items()
+    ]
+    title = f"{which} {counted(count, 'lines')}"
+    return f"<details><summary>{title}</summary>{''.join(files)}</details>"
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """Write numbers in their order, those that follow each other as the first and the last."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(
+        str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs
+    )
 
 
 def _example(example: Example) -> str:

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from weft.data.check.documents import look_over_documents
-from weft.data.check.finding import Finding, Rows, excerpt, excerpts, gravest_first
+from weft.data.check.finding import (
+    MOST_PLACES,
+    Finding,
+    Rows,
+    excerpt,
+    excerpts,
+    gravest_first,
+)
 from weft.data.check.pairs import WRONG_SHARE, look_over
 from weft.data.check.rows import look_over_labelled
 from weft.data.corpus import from_pairs
@@ -38,6 +45,21 @@ def test_the_share_decides(found: int, severity: str) -> None:
         f"t.tsv:{i + 1}" for i in range(min(found, 5))
     ]
     assert "rows" not in finding.to_json()
+
+
+def test_all_rows_are_listed_up_to_some_thousands() -> None:
+    rows = Rows(9000, "rows", lambda i: f"a:{i + 1}", lambda i: ("text",))
+    (few,) = rows.shares(range(4000, 4700), "code", "what", "remedy", 0.5)
+    assert few.to_json()["lines"] == {"a": list(range(4001, 4701))}
+    (many,) = rows.shares(range(9000), "code", "what", "remedy", 0.5)
+    assert many.lines() == {"a": list(range(1, MOST_PLACES + 1))}
+
+
+def test_of_a_document_each_line_is_listed() -> None:
+    text = "".join(f"line {i}\x07\n" if i % 3 else f"line {i}\n" for i in range(9))
+    findings = look_over_documents(from_documents([text], "book"))
+    (found,) = [finding for finding in findings if finding.code == "control-characters"]
+    assert list(found.lines().values()) == [[2, 3, 5, 6, 8, 9]]
 
 
 def test_nothing_found_is_nothing_said() -> None:

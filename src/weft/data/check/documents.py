@@ -39,7 +39,7 @@ def look_over_documents(
         *as_read(rows, documents.files, documents.dropped, documents.notes, warn=2.0),
         *(_too_small(documents) if in_training else ()),
         *_repeated(documents, rows, in_training),
-        *_control_characters(documents, rows),
+        *_control_characters(documents, lines, texts),
         *misread(lines, (texts,)),
         *markup(lines, (texts,)),
         *wrong_script(lines, (texts,)),
@@ -84,14 +84,17 @@ def _repeated(documents: Documents, rows: Rows, also_nearly: bool) -> Iterator[F
     )
 
 
-def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
+def _control_characters(
+    documents: Documents, lines: Rows, texts: Sequence[str]
+) -> Iterator[Finding]:
     counts = [len(CONTROL.findall(text)) for text in documents.texts]
     found = [i for i, count in enumerate(counts) if count]
     if found:
-        examples = _places(documents, found, CONTROL)
+        examples = _first_matches(documents, found, CONTROL)
         what = "control characters, unusual line separators or replacement characters"
         total = sum(counts)
         size = sum(map(len, documents.texts))
+        bad_lines = [i for i, text in enumerate(texts) if CONTROL.search(text)]
         yield Finding(
             "warning" if total * 1_000 > size else "note",
             "control-characters",
@@ -100,6 +103,7 @@ def _control_characters(documents: Documents, rows: Rows) -> Iterator[Finding]:
             total,
             tuple(found),
             examples,
+            places=lines.places(bad_lines),
         )
 
 
@@ -118,7 +122,7 @@ def _by_lines(documents: Documents) -> tuple[Rows, list[str]]:
     return Rows(len(texts), "lines", where, lambda i: (texts[i],)), texts
 
 
-def _places(
+def _first_matches(
     documents: Documents, found: Sequence[int], pattern: re.Pattern[str]
 ) -> tuple[Example, ...]:
     """Show the first match of the pattern in each of the documents, with its `file:line` and its
@@ -149,4 +153,5 @@ def _enormous(documents: Documents, rows: Rows) -> Iterator[Finding]:
             len(found),
             tuple(found),
             rows.examples(found),
+            places=rows.places(found),
         )

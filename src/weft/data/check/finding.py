@@ -8,9 +8,11 @@ from typing import Any, Literal, NamedTuple
 Severity = Literal["note", "warning", "fatal"]
 
 NUM_EXAMPLES = 5  # rows that a finding shows
+MOST_PLACES = 5000  # rows whose places a report lists
 EXAMPLE_CHARS = 160  # of a row's text, all columns together
 BETWEEN = "  |  "  # the columns of a row
 _ORDER = ("fatal", "warning", "note")
+_PLACE = re.compile(r"(.*):( unit )?(\d+)", re.DOTALL)  # as a corpus names it
 
 
 class Example(NamedTuple):
@@ -43,7 +45,7 @@ class Finding:
     fatal: training would be wrong, or a score would mean nothing. warning: a good share of the
     text. note: less. `count` is how many rows (or characters, or labels) it is about; `rows` are
     their numbers in the text, where it is about rows, and `examples` the first of them. `part` is
-    train, dev or test.
+    train, dev or test. `places` says where each row stands, of the first MOST_PLACES.
     """
 
     severity: Severity
@@ -54,6 +56,17 @@ class Finding:
     rows: tuple[int, ...] = ()
     examples: tuple[Example, ...] = ()
     part: str = "train"
+    places: tuple[str, ...] = ()
+
+    def lines(self) -> dict[str, list[int]]:
+        """Return the numbers of the lines in `places`, by file; of a file by units, the units'."""
+        lines: dict[str, list[int]] = {}
+        for place in self.places:
+            match = _PLACE.fullmatch(place)
+            assert match is not None
+            name = f"{match[1]} (units)" if match[2] else match[1]
+            lines.setdefault(name, []).append(int(match[3]))
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as a plain dictionary, without `rows`: their numbers hold for this
@@ -67,6 +80,7 @@ class Finding:
             "count": self.count,
             "remedy": self.remedy,
             "examples": [example._asdict() for example in self.examples],
+            "lines": self.lines(),
         }
 
 
@@ -87,10 +101,17 @@ class Rows:
     show: Callable[[int], tuple[str, ...]]
 
     def examples(
-        self, indices: Sequence[int], evidence: Callable[[int], Evidence] = _whole_row
+        self,
+        indices: Sequence[int],
+        evidence: Callable[[int], Evidence] = _whole_row,
+        most: int = NUM_EXAMPLES,
     ) -> tuple[Example, ...]:
         """Return the first of the rows at `indices`, each around its evidence."""
-        return tuple(self._example(i, evidence(i)) for i in indices[:NUM_EXAMPLES])
+        return tuple(self._example(i, evidence(i)) for i in indices[:most])
+
+    def places(self, indices: Sequence[int]) -> tuple[str, ...]:
+        """Say where each of the rows at `indices` stands, of the first MOST_PLACES."""
+        return tuple(map(self.where, indices[:MOST_PLACES]))
 
     def _example(self, i: int, evidence: Evidence) -> Example:
         return Example(
@@ -165,6 +186,7 @@ class Rows:
                 len(found),
                 tuple(found),
                 self.examples(shown, evidence),
+                places=self.places(found),
             )
 
 

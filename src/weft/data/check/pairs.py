@@ -139,20 +139,42 @@ def _shifted(pairs: PairText, shifts: list[Shift]) -> Finding:
     rows = pairs.rows
     first = shifts[0]
     concerned = [i for shift in shifts for i in range(shift.first, shift.last + 1)]
-    lines = "line" if abs(first.by) == 1 else "lines"
-    direction = "later" if first.by > 0 else "earlier"
+    shift_at = {shift.first: shift for shift in shifts}
+
+    def evidence(i: int) -> Evidence:
+        shift = shift_at[i]
+        return Evidence(f"to {_end(rows, shift)}, {_how_far(shift)}")
+
     more = f", and {_ranges(len(shifts) - 1)}" if len(shifts) > 1 else ""
     return Finding(
         "fatal" if len(concerned) > WRONG_SHARE * rows.size else "warning",
         "shifted-lines",
         f"{rows.where(first.first)}: from here to {rows.where(first.last)} each source line matches the target line "
-        f"{abs(first.by)} {lines} {direction} better than its own: the sides are shifted{more} "
+        f"{_how_far(first)} better than its own: the sides are shifted{more} "
         f"({counted(len(concerned), 'pairs')}, {100 * len(concerned) / rows.size:.1f} %)",
         "look there for a line that is missing, repeated or split in two on one of the sides",
         len(concerned),
         tuple(concerned),
-        rows.examples([shift.first for shift in shifts]),
+        rows.examples([shift.first for shift in shifts], evidence, len(shifts)),
+        places=rows.places(concerned),
     )
+
+
+def _end(rows: Rows, shift: Shift) -> str:
+    """Say where a range ends, without the file where it begins in the same."""
+    first = rows.where(shift.first)
+    last = rows.where(shift.last)
+    file, _, number = last.rpartition(":")
+    if not first.startswith(f"{file}:"):
+        return last
+    return f"line {number}" if number.isdecimal() else number.strip()
+
+
+def _how_far(shift: Shift) -> str:
+    """Say how far from its source line a target line stands."""
+    lines = "line" if abs(shift.by) == 1 else "lines"
+    direction = "later" if shift.by > 0 else "earlier"
+    return f"{abs(shift.by)} {lines} {direction}"
 
 
 def _ranges(number: int) -> str:

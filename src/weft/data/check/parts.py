@@ -220,6 +220,7 @@ def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Fin
                 ),
             ),
             part=name,
+            places=rows.places(found.folded),
         )
     if found.one_side and other_name == "training":
         finding = next(

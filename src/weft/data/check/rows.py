@@ -112,6 +112,7 @@ def unknown_labels(
             counts[label],
             tuple(found),
             rows.examples(found),
+            places=rows.places(found),
         )
 
 
@@ -194,6 +195,7 @@ def _numbers_as_texts(text: LabelledText, rows: Rows) -> Iterator[Finding]:
             len(found),
             tuple(found),
             rows.examples(found),
+            places=rows.places(found),
         )
 
 
@@ -248,6 +250,7 @@ def _label_variants(text: LabelledText, rows: Rows) -> Iterator[Finding]:
             sum(counts[label] for label in variants[1:]),
             tuple(found),
             rows.examples(found),
+            places=rows.places(found),
         )
 
 
@@ -381,6 +384,7 @@ def _joined_labels(text: LabelledText, rows: Rows) -> Iterator[Finding]:
         len(joined),
         tuple(found),
         rows.examples(found),
+        places=rows.places(found),
     )
 
 
@@ -414,6 +418,7 @@ def _rare(text: LabelledText, rows: Rows) -> Iterator[Finding]:
             len(rare),
             tuple(found),
             rows.examples(found),
+            places=rows.places(found),
         )
 
 
@@ -432,6 +437,7 @@ def _contradictions(text: LabelledText, rows: Rows, words: Words) -> Iterator[Fi
             len(several),
             tuple(found),
             rows.examples(found),
+            places=rows.places(found),
         )
 
 
