@@ -13,6 +13,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 import weft
 from weft.data.labelled import from_rows
+from weft.folder import durable
 from weft.inspection import comparison
 from weft.inspection.comparison import ONE_SEED
 from weft.run.begun import held_out
@@ -239,16 +240,90 @@ def test_language_models(command: Command, writers: list[Path], tmp_path: Path) 
         "bits a byte",
         "nats a token",
     ]
-    rows = [line for line in (tmp_path / "new.txt").read_text().split("\n") if line]
-    for place, model in (("first", writers[0]), ("second", writers[1])):
-        scores = weft.load(model).score(rows)
-        nats = -sum(score.log_prob for score in scores) / sum(
-            score.num_tokens for score in scores
-        )
-        assert found["figures"][1][place] == pytest.approx(nats)
+    check_against_evaluate(command, writers, tmp_path / "new.txt", found)
     assert {figure["verdict"] for figure in found["figures"]} == {"the first is better"}
     assert len(found["differences"]) == 2
-    assert found["num_rows"] == len(rows) == 16
+    assert found["num_rows"] == 16
+
+
+def check_against_evaluate(
+    command: Command, models: list[Path], data: Path, found: dict[str, Any]
+) -> None:
+    """The figures of each language model are those of weft evaluate, and so are its settings."""
+    bits, nats = found["figures"]
+    for number, model in enumerate(models):
+        scores = json.loads(command("evaluate", model, data, "--json").lines[0])
+        place = ("first", "second")[number]
+        assert bits[place] == pytest.approx(scores["bits_per_byte"], rel=1e-5)
+        assert nats[place] == pytest.approx(scores["loss"], rel=1e-5)
+        assert found["data_signatures"][number] == scores["data_signature"]
+        assert found["computed"][number] == scores["computed"]
+
+
+@pytest.mark.parametrize("num_documents", [1, 2, 25])
+def test_language_models_score_a_text_as_evaluate_does(
+    command: Command, writers: list[Path], tmp_path: Path, num_documents: int
+) -> None:
+    """The context of a row and the end symbols count, in lines and in documents."""
+    document = "".join(f"the dog was {b}.\n" for b in WORDS) + "\n"
+    (tmp_path / "new.txt").write_text(document * num_documents)
+    ended = command("compare", *writers, tmp_path / "new.txt", "--json")
+    found = json.loads(ended.lines[0])
+    check_against_evaluate(command, writers, tmp_path / "new.txt", found)
+    rows = 25 if num_documents == 25 else num_documents * len(WORDS)
+    assert found["num_rows"] == rows
+    assert {each["signature"] for each in found["figures"]} == {"bs:1000|seed:1"}
+
+
+def test_the_settings_of_both_translators_are_shown_and_may_be_set(
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    writers: list[Path],
+    tmp_path: Path,
+) -> None:
+    greedy = shutil.copytree(tiny_folder, tmp_path / "greedy")
+    config = json.loads((greedy / "config.json").read_bytes())
+    beam_size = config["decoding"]["beam_size"]
+    assert beam_size != 1
+    config["decoding"]["beam_size"] = 1
+    durable.write_json(greedy / "config.json", config)
+    files = json.loads((greedy / durable.MANIFEST).read_text())["files"]
+    durable.write_manifest(greedy, list(files), {})
+    data = write_pairs(12)
+    ended = command("compare", tiny_folder, greedy, data, "--json", "--samples", 20)
+    found = json.loads(ended.lines[0])
+    for number, model in enumerate((tiny_folder, greedy)):
+        scores = json.loads(command("evaluate", model, data, "--json").lines[0])
+        assert found["computed"][number] == scores["computed"]
+        assert found["data_signatures"][number] == scores["data_signature"]
+        for figure, name in zip(found["figures"], ("bleu", "chrf"), strict=True):
+            own = set(scores[f"{name}_signature"].split("|"))
+            assert set(figure["signature"].split("|")) == own | {"bs:20", "seed:12345"}
+    note = (
+        f"the models are compared with different settings: beam size {beam_size} and 1; "
+        "--beam-size would set one for both"
+    )
+    assert note in found["notes"]
+    lines = command("compare", tiny_folder, greedy, data, "--samples", 20).lines
+    by = [line.split("  ", 1) for line in lines if line.startswith("by")]
+    assert [name for name, _ in by] == ["by, first", "by, second"]
+    assert f"beam size {beam_size}" in by[0][1]
+    assert "beam size 1" in by[1][1]
+    assert any(line.startswith("chrF2  ") and "|seed:" in line for line in lines)
+    assert any(line.startswith("text  ") and "data:" in line for line in lines)
+
+    same = ("--samples", 20, "--beam-size", 1, "--length-penalty", 0.5, "--json")
+    found = json.loads(command("compare", tiny_folder, greedy, data, *same).lines[0])
+    assert [settings["beam_size"] for settings in found["computed"]] == [1, 1]
+    assert [settings["length_penalty"] for settings in found["computed"]] == [0.5, 0.5]
+    assert not [note for note in found["notes"] if "different settings" in note]
+    assert found["differences"] == []
+
+    ended = command("compare", *writers, data, "--beam-size", 2)
+    assert ended.code == 2
+    assert "--beam-size: " in ended.messages[0]
+    assert "searches nothing" in ended.messages[0]
 
 
 def test_classifiers(command: Command, judges: list[Path], tmp_path: Path) -> None:

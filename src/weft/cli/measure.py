@@ -184,6 +184,8 @@ def compare(
         int,
         typer.Option(min=0, help="Rows to show that differ most, in each direction."),
     ] = 5,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two models: which is better, by how much, where, and whether it is chance."""
@@ -205,15 +207,18 @@ def compare(
         if not data:
             part, text = held_out(first)
             own.append(_HELD_OUT_BY_FIRST[part])
-        comparison = run(
-            first,
-            second,
-            text,
-            machine_for_torch(sets_threads=True),
-            train=train or (),
-            samples=samples,
-            show=show,
-        )
+        decoding = {"beam_size": beam_size, "length_penalty": length_penalty}
+        with naming_options(decoding):
+            comparison = run(
+                first,
+                second,
+                text,
+                machine_for_torch(sets_threads=True),
+                train=train or (),
+                samples=samples,
+                show=show,
+                decoding=decoding,
+            )
         comparison = replace(comparison, notes=(*own, *comparison.notes))
     if as_json:
         print_json(comparison.to_json())

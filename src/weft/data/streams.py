@@ -60,6 +60,11 @@ def scored_windows(
         yield ScoredWindow(ids[:-1], ids[1:], overlap(window_len) if start else 0)
 
 
+def has_ends(store: TextStore, packed: bool) -> bool:
+    """Return whether each document's end symbol is a label: in one stream, of several documents."""
+    return packed or len(store) > 1
+
+
 def _windows_of_documents(store: TextStore, window_len: int) -> Iterator[ScoredWindow]:
     pieces = Pieces(store, window_len, overlap(window_len))
     for number, length in enumerate(pieces.lens.tolist()):
@@ -78,7 +83,7 @@ class Stream:
     def __init__(self, store: TextStore, order: Positions) -> None:
         self._store = store
         self._order = order
-        lens = store.lens[order] + (len(store) > 1)
+        lens = store.lens[order] + has_ends(store, packed=False)
         self._ends = np.cumsum(lens)
         self._starts = self._ends - lens
 

@@ -4,7 +4,7 @@ Shapes: N rows, M resamples, C labels.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ Rows = NDArray[np.int64]
 class Figure:
     """A figure of two systems, and half the width of its 95 % interval for each.
 
-    `p_value`: how probable so large a difference is where both are equally good.
+    `p_value`: how probable so large a difference is where both are equally good. `signature` says
+    how it was computed, in sacreBLEU's form: `bs` resamples, drawn from `seed`.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Figure:
     second_ci: float
     p_value: float
     lower_is_better: bool = False
+    signature: str = ""
 
     @property
     def verdict(self) -> str:
@@ -59,6 +61,8 @@ def paired_bootstrap(
     """Return the sums of (N,) numbers of each system over the sum of (N,) `sizes`, from M =
     `samples` draws of N rows.
 
+    Where the systems' rows have different sizes, `sizes` are (2, N).
+
     Intervals are those between the 2.5 % and 97.5 % quantiles; p is the share of draws in which the
     difference lies as far from its mean as it is from 0, the real one counted (Efron and Tibshirani
     1993, chapter 16; the pairing is Koehn's, 2004, "Statistical Significance Tests for Machine
@@ -67,11 +71,14 @@ def paired_bootstrap(
     first, second = systems
 
     def figures(rows: Rows) -> NDArray[np.float64]:
-        return np.array([first[rows].sum(), second[rows].sum()]) / sizes[rows].sum()
+        sums = np.array([first[rows].sum(), second[rows].sum()])
+        totals: NDArray[np.float64] = sizes[..., rows].sum(-1)
+        return sums / totals
 
     drawn = _drawn(figures, len(first), samples, seed)
     whole = figures(np.arange(len(first)))
-    return _figure(name, whole, drawn, lower_is_better)
+    figure = _figure(name, whole, drawn, lower_is_better)
+    return replace(figure, signature=_signature(samples, seed))
 
 
 def paired_macro_f1(
@@ -91,7 +98,13 @@ def paired_macro_f1(
         return np.array([_macro_f1(wanted[rows], given[rows]) for given in systems])
 
     drawn = _drawn(figures, len(wanted), samples, seed)
-    return _figure("macro-F1", figures(np.arange(len(wanted))), drawn)
+    figure = _figure("macro-F1", figures(np.arange(len(wanted))), drawn)
+    return replace(figure, signature=_signature(samples, seed))
+
+
+def _signature(samples: int, seed: int) -> str:
+    """Return the number of resamples and the seed as sacreBLEU writes them."""
+    return f"bs:{samples}|seed:{seed}"
 
 
 def _macro_f1(wanted: NDArray[np.bool_], given: NDArray[np.bool_]) -> float:

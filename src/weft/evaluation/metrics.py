@@ -148,7 +148,7 @@ def paired_scores(
     systems: list[tuple[str, Sequence[str]]] = [
         (str(number), list(texts)) for number, texts in enumerate(hypotheses)
     ]
-    _, found = PairedTest(
+    signatures, found = PairedTest(
         systems, metrics, [list(references)], test_type="bs", n_samples=samples
     )()
     figures = []
@@ -160,7 +160,10 @@ def paired_scores(
         # Of no difference sacreBLEU asks for draws further from their mean than 0, and equal
         # systems have none.
         p_value = p_value if first != second else 1.0
-        figures.append(Figure(name, first, second, float(a.ci), float(b.ci), p_value))
+        margins = float(a.ci), float(b.ci)
+        signature = str(signatures[name])
+        figure = Figure(name, first, second, *margins, p_value, signature=signature)
+        figures.append(figure)
     return figures
 
 

@@ -6,9 +6,10 @@ labels and language models by ours.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,20 @@ from weft.data.check.finding import counted, excerpt
 from weft.data.corpus import ParallelText
 from weft.data.documents import Documents
 from weft.data.labelled import LabelledText, named
+from weft.data.signature import signature
 from weft.errors import DataError, UsageError
 from weft.evaluation.bootstrap import Figure, paired_bootstrap, paired_macro_f1
 from weft.evaluation.metrics import paired_scores, sentence_chrf, translation_scores
 from weft.folder import durable
 from weft.folder.layout import WEIGHTS
+from weft.inspection.language_rows import losses_of_rows, rows_of
 from weft.kernels.machine import Machine
 from weft.predict.classifier import Classification as Answer
-from weft.predict.language_model import TextScore
 from weft.predict.segments import joiner
 from weft.tasks.choice import load_trainable
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
-from weft.tasks.task import NOT_CHECKED, training_hashes
+from weft.tasks.task import NOT_CHECKED, in_words, training_hashes
 from weft.tasks.trainable import TrainableTask
 from weft.tasks.translation import Translation, form_notes, in_forms_of
 
@@ -43,8 +45,11 @@ _COUNTS = {0: "never in the training text", 4: "1 to 4 times", 49: "5 to 49 time
 _OFTEN = "50 times or more"
 ONE_SEED = "this compares two models: it says nothing of other seeds; train several"
 _MOST_SHOWN = 400  # characters of a text for a person; --json has it whole
+_FOR_BOTH = (
+    "beam_size",
+    "length_penalty",
+)  # settings with an option
 _AT_A_TIME = 256  # texts that are translated before they are counted
-_FEWEST_DOCUMENTS = 20  # fewer are taken apart into lines
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,9 @@ class Comparison:
     groups: tuple[Group, ...]
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
+    # of each model: the signature of the text, and what figures depend on besides model and text
+    data_signatures: tuple[str, str]
+    computed: tuple[Mapping[str, Any], Mapping[str, Any]]
 
     def lines(self) -> list[str]:
         """Return the comparison for a person to read, in lines."""
@@ -121,7 +129,7 @@ class Comparison:
             f"{figure.name}: {figure.verdict} (p {figure.p_value:.3f})"
             for figure in self.figures
         ]
-        lines.append(ONE_SEED)
+        lines += [ONE_SEED, "", *self._settings()]
         group_head = ("", "count", *head[1:])
         for name in dict.fromkeys(group.figure for group in self.groups):
             rows = [group.cells() for group in self.groups if group.figure == name]
@@ -132,12 +140,32 @@ class Comparison:
             lines += difference.lines()
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
+    def _settings(self) -> Iterator[str]:
+        """Yield the signature of each figure and of the text, and how the models computed; where
+        these differ, a line for each model.
+        """
+        rows = [(figure.name, figure.signature) for figure in self.figures]
+        rows += _for_each("text", self.data_signatures)
+        first, second = (in_words(settings) for settings in self.computed)
+        rows += _for_each("by", (first, second))
+        width = max(len(name) for name, _ in rows)
+        for name, setting in rows:
+            yield f"{name:{width}}  {setting}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary, a verdict beside each figure."""
         content = asdict(self)
         for shown, figure in zip(content["figures"], self.figures, strict=True):
             shown["verdict"] = figure.verdict
         return content
+
+
+def _for_each(name: str, settings: tuple[str, str]) -> list[tuple[str, str]]:
+    """Name what both models have, or what each of them has."""
+    first, second = settings
+    if first == second:
+        return [(name, first)]
+    return [(f"{name}, first", first), (f"{name}, second", second)]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -159,14 +187,15 @@ def compare(
     train: Sequence[str] = (),
     samples: int = 1000,
     show: int = 5,
+    decoding: Mapping[str, Any] = MappingProxyType({}),
 ) -> Comparison:
     """Return the models of two folders on the text in `data`; translators by rare words too, of the
     text in `train`.
 
     `data` names files, or is a text that was read already. `show` is how many rows that differ most
-    are given in each direction. Raises UsageError for models of two tasks or languages, or where no
-    row has labels that both know; DataError for fewer than 2 rows; FolderError and DataError as
-    `evaluate`.
+    are given in each direction. `decoding` are settings of the search that take the place of each
+    model's own. Raises UsageError for models of two tasks or languages, or where no row has labels
+    that both know; DataError for fewer than 2 rows; FolderError and DataError as `evaluate`.
     """
     stages.enter("loading the models")
     one, other = (load_trainable(folder, machine) for folder in (first, second))
@@ -177,6 +206,11 @@ def compare(
         raise UsageError(
             "--train counts the words that a translation has; leave it out"
         )
+    asked = {key: value for key, value in decoding.items() if value is not None}
+    if asked and not isinstance(one, Translation):
+        raise UsageError(
+            f"{min(asked)}: {first} holds a model for {one.name}, which searches nothing"
+        )
     if samples < 1 or show < 0:
         raise UsageError(f"samples = {samples}, show = {show}: at least 1 and 0")
     text: Any = data if isinstance(data, Corpus) else one.read(data)
@@ -184,7 +218,7 @@ def compare(
     if isinstance(one, Classification) and isinstance(other, Classification):
         text, about_labels = _keep_shared_labels(one.labels, other.labels, text)
         notes += about_labels
-    result = _compare_tasks(one, other, text, train, samples)
+    result = _compare_tasks(one, other, text, train, samples, asked)
     if _weights_sha256(first) == _weights_sha256(second):
         notes.append("both models have the same weights")
     for folder, task in ((first, one), (second, other)):
@@ -194,6 +228,9 @@ def compare(
             overlap.append(NOT_CHECKED)
         notes += [f"{folder}: {note}" for note in overlap]
     notes += result.notes
+    computed = one.computed(asked), other.computed(asked)
+    if note := _settings_note(*computed):
+        notes.append(note)
     return Comparison(
         (str(first), str(second)),
         result.num_rows,
@@ -201,7 +238,31 @@ def compare(
         tuple(result.groups),
         _outermost(result.differences, show),
         tuple(dict.fromkeys(notes)),
+        (_signature(one, text), _signature(other, text)),
+        computed,
     )
+
+
+def _signature(task: TrainableTask[Any, Any, Any], text: Corpus) -> str:
+    return signature(text.rows(), task.tokenizers)
+
+
+def _settings_note(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """Say in which settings two models computed differently; "" where in none."""
+    differing = [key for key in first if first[key] != second[key]]
+    if not differing:
+        return ""
+    said = []
+    for key in differing:
+        said.append(f"{key.replace('_', ' ')} {first[key]} and {second[key]}")
+    note = f"the models are compared with different settings: {', '.join(said)}"
+    options = []
+    for key in differing:
+        if key in _FOR_BOTH:
+            options.append(f"--{key.replace('_', '-')}")
+    if options:
+        note += f"; {' and '.join(options)} would set one for both"
+    return note
 
 
 def _weights_sha256(folder: Path) -> str:
@@ -225,10 +286,11 @@ def _compare_tasks(
     text: Any,
     train: Sequence[str],
     samples: int,
+    decoding: Mapping[str, Any],
 ) -> _Result:
     """Compare two models of one task, each task in its own way."""
     if isinstance(one, Translation) and isinstance(other, Translation):
-        return _compare_translators(one, other, text, train, samples)
+        return _compare_translators(one, other, text, train, samples, decoding)
     if isinstance(one, Classification) and isinstance(other, Classification):
         return _compare_classifiers(one, other, text, samples)
     assert isinstance(one, LanguageModelling)
@@ -242,6 +304,7 @@ def _compare_translators(
     text: ParallelText,
     train: Sequence[str],
     samples: int,
+    decoding: Mapping[str, Any],
 ) -> _Result:
     langs = [(task.config.src_lang, task.config.tgt_lang) for task in (one, other)]
     if langs[0] != langs[1]:
@@ -252,8 +315,8 @@ def _compare_translators(
     _refuse_too_few(len(text))
     src_lang, lang = langs[0]
     outputs = (
-        _translated(one, text.src, "first"),
-        _translated(other, text.src, "second"),
+        _translated(one, text.src, decoding, "first"),
+        _translated(other, text.src, decoding, "second"),
     )
     stages.enter("comparing")
     writers = (one.tokenizers[1], other.tokenizers[1])
@@ -293,9 +356,12 @@ def _compare_translators(
     return _Result(figures, groups, differences, len(text), notes)
 
 
-def _translated(task: Translation, texts: Sequence[str], which: str) -> list[str]:
+def _translated(
+    task: Translation, texts: Sequence[str], decoding: Mapping[str, Any], which: str
+) -> list[str]:
     stages.enter(f"translating {len(texts):,} pairs by the {which} model")
-    stream = task.predictor().translate_stream(texts, chunk=_AT_A_TIME)
+    predictor = task.predictor()
+    stream = predictor.translate_stream(texts, chunk=_AT_A_TIME, **decoding)
     predictions = stages.counted(stream, "pairs", every=1)
     return [prediction.text for prediction in predictions]
 
@@ -392,41 +458,26 @@ def _keep_shared_labels(
     return text, notes
 
 
-def _scored(
-    task: LanguageModelling, rows: Sequence[str], which: str
-) -> list[TextScore]:
-    stages.enter(f"scoring {len(rows):,} rows by the {which} model")
-    predictor = task.predictor()
-    return [
-        score
-        for row in stages.counted(rows, "rows", every=1)
-        for score in predictor.score(row)
-    ]
-
-
 def _compare_language_models(
     one: LanguageModelling, other: LanguageModelling, text: Documents, samples: int
 ) -> _Result:
-    rows = text.texts
-    where = text.where
-    if len(rows) < _FEWEST_DOCUMENTS:
-        lines = [line for document in rows for line in document.split("\n")]
-        rows = [line for line in lines if line.strip()]
-        where = _numbered
+    rows = rows_of(text)
     _refuse_too_few(len(rows))
-    scores = _scored(one, rows, "first")
-    other_scores = _scored(other, rows, "second")
+    stages.enter(f"scoring {len(rows):,} rows by the first model")
+    nats, num_tokens = losses_of_rows(one, text, rows)
+    stages.enter(f"scoring {len(rows):,} rows by the second model")
+    other_nats, other_num_tokens = losses_of_rows(other, text, rows)
     stages.enter("comparing")
-    bits, other_bits = _bits(scores), _bits(other_scores)
-    sizes = np.array([score.num_bytes for score in scores], float)
+    bits, other_bits = nats / np.log(2), other_nats / np.log(2)
+    sizes = np.array([row.num_bytes for row in rows], float)
     how: Any = {"samples": samples, "lower_is_better": True}
     figures = [paired_bootstrap("bits a byte", (bits, other_bits), sizes, **how)]
     if one.tokenizers[0].sha256 == other.tokenizers[0].sha256:
-        tokens = np.array([score.num_tokens for score in scores], float)
-        nats = bits * np.log(2), other_bits * np.log(2)
-        figures.append(paired_bootstrap("nats a token", nats, tokens, **how))
+        tokens = np.stack([num_tokens, other_num_tokens])
+        both = nats, other_nats
+        figures.append(paired_bootstrap("nats a token", both, tokens, **how))
     groups = []
-    for what, places in _by_length([len(row.split()) for row in rows]):
+    for what, places in _by_length([len(row.text.split()) for row in rows]):
         num_bytes = sizes[places].sum()
         share = float(bits[places].sum() / num_bytes)
         other_share = float(other_bits[places].sum() / num_bytes)
@@ -435,8 +486,8 @@ def _compare_language_models(
     shares = zip((bits / sizes).tolist(), (other_bits / sizes).tolist(), strict=True)
     differences = [
         Difference(
-            where(i),
-            rows[i],
+            rows[i].where,
+            rows[i].text,
             "",
             f"{a:.3f} bits a byte",
             f"{b:.3f} bits a byte",
@@ -446,15 +497,6 @@ def _compare_language_models(
         for i, (a, b) in enumerate(shares)
     ]
     return _Result(figures, groups, differences, len(rows))
-
-
-def _bits(scores: Sequence[TextScore]) -> FloatArray:
-    """Return the bits that each text costs."""
-    return np.array([-score.log_prob for score in scores]) / np.log(2)
-
-
-def _numbered(i: int) -> str:
-    return f"line {i + 1:,}"
 
 
 def _other_labels(first: Sequence[str], second: Sequence[str]) -> str:

@@ -8,12 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weft.config import LanguageRecipe
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.documents import Documents, read_documents
 from weft.data.store import TextStore, prepare_text_store
-from weft.data.streams import ScoredWindow, scored_windows
+from weft.data.streams import ScoredWindow, has_ends, scored_windows
 from weft.data.texts import Sources, Texts, gather_documents
 from weft.data.tokenizer import Tokenizer
 from weft.engine.bindings import what_computes, why_no_engine
@@ -32,6 +35,19 @@ from weft.tasks.task import (
     Task,
     open_with_tokenizer,
 )
+
+_NO_IDS = np.zeros(0, np.int64)
+_NO_LOSSES = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class DocumentLosses:
+    """The ids (N) of a document, and the loss of each in nats; that of the end symbol follows where
+    training has one.
+    """
+
+    ids: NDArray[np.int64]
+    losses: NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +87,30 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
         """Score every token once, in windows of the length that the model was trained on."""
         with TemporaryDirectory() as scratch:
             store = self._store(Path(scratch), "text", text, "")
-            losses, num_tokens = self._losses(store)
-            return language_scores(losses, num_tokens, store.num_bytes)
+            losses = self._losses(store)
+            return language_scores(math.fsum(losses), len(losses), store.num_bytes)
 
-    def _losses(self, store: TextStore) -> tuple[float, int]:
-        """Return the sum of the losses of all labels, in nats, and their number.
+    def losses_by_document(self, text: Documents) -> list[DocumentLosses]:
+        """Return the losses of each document's tokens: those whose sum `LanguageModelling.evaluate`
+        gives.
+
+        Raises DataError and DivergedError as `evaluate`.
+        """
+        found = [DocumentLosses(_NO_IDS, _NO_LOSSES)] * len(text)
+        with TemporaryDirectory() as scratch:
+            store = self._store(Path(scratch), "text", text, "")
+            losses = np.array(self._losses(store))
+            language_scores(math.fsum(losses), len(losses), store.num_bytes)
+            num_ends = has_ends(store, self.config.packing == "packed")
+            ends = np.cumsum(store.lens + num_ends)
+            by_document = np.split(losses, ends[:-1])
+            for place, row in enumerate(store.rows.tolist()):
+                ids = np.array(store.ids_of(place), np.int64)
+                found[row] = DocumentLosses(ids, by_document[place])
+        return found
+
+    def _losses(self, store: TextStore) -> list[float]:
+        """Return the losses of all labels, in nats, in the order of the text.
 
         Several threads read a window each.
         """
@@ -87,14 +122,14 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
             found = model.label_log_probs(
                 window.inputs.tolist(), window.labels.tolist()
             )
-            return found[window.num_seen :].tolist()
+            return (-found[window.num_seen :]).tolist()
 
-        log_probs: list[float] = []
+        all_losses: list[float] = []
         with ThreadPoolExecutor(self.machine.threads) as pool:
             scored = pool.map(losses, windows)
             for some in stages.counted(scored, "windows", every=1):
-                log_probs += some
-        return -math.fsum(log_probs), len(log_probs)
+                all_losses += some
+        return all_losses
 
     @staticmethod
     def overlap_rows(text: Documents) -> Sequence[Sequence[str]]:

@@ -62,9 +62,7 @@ class Scored:
 
     def lines(self) -> list[str]:
         """Return the scores for a person, in lines."""
-        how = ", ".join(
-            f"{name.replace('_', ' ')} {value}" for name, value in self.computed.items()
-        )
+        how = in_words(self.computed)
         marks = [f"note: {mark}" for mark in self.contamination]
         return [*self.scores.lines(), f"text  {self.signature}", f"by    {how}", *marks]
 
@@ -78,6 +76,13 @@ class Scored:
             "computed": dict(self.computed),
             "contaminated": self.contamination[0] if self.contamination else None,
         }
+
+
+def in_words(computed: Mapping[str, Any]) -> str:
+    """Write for a person what scores depend on besides model and text."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in computed.items()
+    )
 
 
 def training_hashes(folder: Path) -> TextHashes | None:
