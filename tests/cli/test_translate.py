@@ -5,6 +5,7 @@ nothing.
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -21,10 +22,11 @@ import weft
 from weft.cli.answers import translation_cells
 from weft.cli.guesses import Guesses
 from weft.cli.use import _doubts
-from weft.config import LimitingKey
+from weft.folder.model_folder import TranslationConfig, open_model_folder
 from weft.inspection.translation import inspect_translation
 from weft.kernels.torch_machine import choose_machine
-from weft.predict.prediction import OutputLimit, Prediction
+from weft.predict.prediction import Alternative, OutputLimit, Prediction
+from weft.predict.settings import DecodingSettings
 from weft.predict.translator import Translator
 from weft.tasks.trainable_translation import TrainableTranslation
 
@@ -710,20 +712,80 @@ def test_fewer_different_samples_than_asked_for_are_told(
     assert (len(ended.lines), "fewer" in ended.err) == (3, False)
 
 
-def test_an_empty_translation_is_called_empty() -> None:
-    key: LimitingKey = "data.max_len"
-    (said,) = _doubts(Prediction("", -1.0, 0, [], []), "cat sees dog.", key)
-    assert said.startswith(
-        "empty: the model answers nothing; --beam-size 1 or a larger"
-    )
-    assert _doubts(Prediction("", -1.0, 0, [], []), " ", key) == []
+@pytest.fixture(scope="module")
+def config(tiny_folder: Path) -> TranslationConfig:
+    """A config of a beam of 5, whose sources are limited by `data.max_len`."""
+    stored = open_model_folder(tiny_folder).config
+    assert isinstance(stored, TranslationConfig)
+    beam = stored.decoding.model_copy(update={"beam_size": 5})
+    limits = {"max_src_len": stored.model.max_len - 1, "decoding": beam}
+    return stored.model_copy(update=limits)
+
+
+def test_an_empty_translation_is_called_empty(config: TranslationConfig) -> None:
+    usual = DecodingSettings()
+    nothing = Prediction("", -1.0, 0, [], [])
+    (said,) = _doubts(nothing, "cat sees dog.", config, usual)
+    assert said.startswith("empty: the model answers nothing; --beam-size 1, a larger")
+    assert _doubts(nothing, " ", config, usual) == []
     partly = Prediction("Hund.", -1.0, 2, [], [], empty=True)
-    (said,) = _doubts(partly, "cat sees dog. cat.", key)
+    (said,) = _doubts(partly, "cat sees dog. cat.", config, usual)
     assert said.startswith("empty: the model answers nothing to one of its sentences")
     assert "--beam-size 1" in said
     brief = Prediction("Hund.", -1.0, 1, [], [], short=True)
-    (said,) = _doubts(brief, "cat sees dog. cat.", key)
+    (said,) = _doubts(brief, "cat sees dog. cat.", config, usual)
     assert said.endswith("about half or more may be missing")
+
+
+@pytest.mark.parametrize(
+    ("options", "remedies"),
+    [
+        ({}, ["--beam-size", "--length-penalty"]),
+        ({"beam_size": 1}, []),
+        ({"exhaustive": 2}, ["--length-penalty"]),
+        ({"temperature": 1.0}, ["--seed"]),
+        ({"temperature": 0.0}, []),
+        ({"mbr": 4}, ["--seed"]),
+    ],
+)
+def test_no_remedy_is_named_that_the_settings_refuse_or_that_changes_nothing(
+    config: TranslationConfig, options: dict[str, Any], remedies: list[str]
+) -> None:
+    asked = DecodingSettings(**options)
+    for empty in (
+        Prediction("", -1.0, 0, [], []),
+        Prediction("Hund.", -1.0, 2, [], [], empty=True),
+    ):
+        (said,) = _doubts(empty, "cat sees dog.", config, asked)
+        assert re.findall(r"--[a-z-]+", said) == remedies
+        assert said.endswith("more training or more text like this may give text")
+    greedy = config.decoding.model_copy(update={"beam_size": 1})
+    alone = config.model_copy(update={"decoding": greedy})
+    (said,) = _doubts(Prediction("", -1.0, 0, [], []), "a", alone, asked)
+    assert "--beam-size" not in said
+    endless = Prediction("a a a", -1.0, 1, [], [], repetition=True)
+    (said,) = _doubts(endless, "cat sees dog.", config, asked)
+    assert ("--no-repeat-ngrams" in said) == ("exhaustive" not in options)
+
+
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [
+        ({"beam_size": 5}, "asked for"),
+        ({"exhaustive": 2}, "asked for; a larger --exhaustive may give more"),
+        (
+            {"mbr": 4},
+            "asked for; more samples (--mbr) or a higher --temperature may give more",
+        ),
+    ],
+)
+def test_what_gives_more_translations_is_told_by_how_they_are_found(
+    config: TranslationConfig, options: dict[str, Any], end: str
+) -> None:
+    two = Prediction("a", -1.0, 1, [Alternative("a", -1.0, False)] * 2, [])
+    (said,) = _doubts(two, "cat.", config, DecodingSettings(n_best=3, **options))
+    assert said == f"fewer: only 2 different of the 3 translations {end}"
+    assert _doubts(two, "cat.", config, DecodingSettings(n_best=2, **options)) == []
 
 
 @pytest.mark.parametrize(
@@ -735,22 +797,24 @@ def test_an_empty_translation_is_called_empty() -> None:
     ],
 )  # fmt: skip
 def test_a_translation_that_comes_to_no_end_is_said_to_be_cut_at_its_own_limit(
-    limit: OutputLimit, remedy: str
+    limit: OutputLimit, remedy: str, config: TranslationConfig
 ) -> None:
+    usual = DecodingSettings()
     endless = Prediction("a b", -1.0, 1, [], [], output_limit=limit)
     end = (
         f"truncated: the translation came to no end and was cut at its limit; {remedy}"
     )
-    assert _doubts(endless, "cat sees dog.", "data.max_len") == [end]
+    assert _doubts(endless, "cat sees dog.", config, usual) == [end]
     # no larger limit helps what repeats itself
     again = replace(endless, repetition=True)
-    cut, remedy = _doubts(again, "cat sees dog.", "data.max_len")
+    cut, remedy = _doubts(again, "cat sees dog.", config, usual)
     assert cut == "truncated: the translation was cut, as it repeats itself"
     assert remedy.endswith("--no-repeat-ngrams 3 forbids that")
     # where both were cut, both are said; a table's note has the word once
     both = replace(endless, source_cut=True)
-    for key in ("data.max_len", "model.max_len"):
-        source, output = _doubts(both, "cat sees dog.", key)
+    full = config.model_copy(update={"max_src_len": config.model.max_len})
+    for key, limited in (("data.max_len", config), ("model.max_len", full)):
+        source, output = _doubts(both, "cat sees dog.", limited, usual)
         assert source.startswith("truncated: a sentence is longer than the model reads")
         assert source.endswith(f" with a larger {key}")
     assert output == end
@@ -1146,11 +1210,10 @@ def test_two_sentences_on_a_line_are_both_translated(
     ("text", "forbids"), [("cat sees dog", True), ("00:12:01 --> 00:12:07", False)]
 )
 def test_repeated_ngrams_are_to_be_forbidden_only_of_sentences(
-    text: str, forbids: bool
+    text: str, forbids: bool, config: TranslationConfig
 ) -> None:
-    said = _doubts(
-        Prediction("a a a", -1.0, 1, [], [], repetition=True), text, "data.max_len"
-    )
+    endless = Prediction("a a a", -1.0, 1, [], [], repetition=True)
+    said = _doubts(endless, text, config, DecodingSettings())
     assert len(said) == 1
     assert ("--no-repeat-ngrams" in said[0]) == forbids
 

@@ -13,11 +13,11 @@ from weft.cli.options import (
     BeamSize,
     Ensemble,
     Folder,
-    IsShort,
     Kernels,
     LengthPenalty,
     Mbr,
     Precision,
+    UsesShortlist,
     UtilityName,
 )
 from weft.cli.recipe import refuse_missing_text
@@ -59,7 +59,7 @@ def evaluate(
     mbr: Mbr = None,
     utility: UtilityName = None,
     ensemble: Ensemble = None,
-    shortlist: IsShort = None,
+    shortlist: UsesShortlist = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,

@@ -69,7 +69,7 @@ NoRepeatNgrams = Annotated[
     int,
     typer.Option(min=0, help="Never repeat an n-gram of N tokens; 0: no limit."),
 ]
-IsShort = Annotated[
+UsesShortlist = Annotated[
     bool | None,
     typer.Option(
         "--shortlist/--no-shortlist",

@@ -32,7 +32,6 @@ from weft.cli.options import (
     Exhaustive,
     Folder,
     Input,
-    IsShort,
     Kernels,
     LengthPenalty,
     Mbr,
@@ -47,6 +46,7 @@ from weft.cli.options import (
     Texts,
     TopK,
     TopP,
+    UsesShortlist,
     UtilityName,
 )
 from weft.cli.streams import (
@@ -65,10 +65,12 @@ from weft.errors import UsageError
 from weft.folder.layout import refuse_other_task
 
 if TYPE_CHECKING:
-    from weft.config import LimitingKey
+    from weft.config import DecodingSection
     from weft.data.formats.table_form import TableForm
+    from weft.folder.model_folder import TranslationConfig
     from weft.predict.classifier import Classification
     from weft.predict.prediction import Prediction
+    from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
     from weft.tasks.task import Task
     from weft.tasks.translation import Translation
@@ -99,7 +101,7 @@ def translate(
     ensemble: Ensemble = None,
     prefix: Prefix = "",
     no_repeat_ngrams: NoRepeatNgrams = 0,
-    shortlist: IsShort = None,
+    shortlist: UsesShortlist = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,
@@ -167,7 +169,7 @@ def translate(
             triples = zip(predictions, texts, rows, strict=False)
             for number, (prediction, line, row) in enumerate(triples, start=first + 1):
                 guesses.see(prediction, number, named_row(number, row, form))
-                doubts = _doubts(prediction, line, task.config.limiting_key, n_best)
+                doubts = _doubts(prediction, line, task.config, settings)
                 if table is not None:
                     cells = translation_cells(prediction, doubts)
                     output = table.row(row, cells)
@@ -451,11 +453,13 @@ def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
 
 
 def _doubts(
-    prediction: "Prediction", text: str, limiting_key: "LimitingKey", n_best: int = 1
+    prediction: "Prediction",
+    text: str,
+    config: "TranslationConfig",
+    settings: "DecodingSettings",
 ) -> list[str]:
-    """Return the doubts about a translation of `text`.
-
-    The key allows no longer sentence; `n_best` translations were asked for.
+    """Return the doubts about a translation of `text`, with what may help: of the options only
+    those that the settings allow.
     """
     from weft.predict.prediction import HOW_TO_CHANGE, HOW_TO_READ_ALL
     from weft.predict.text import looks_like_sentence
@@ -464,7 +468,7 @@ def _doubts(
     if prediction.source_cut:
         doubts.append(
             "truncated: a sentence is longer than the model reads, and its end was not translated; "
-            f"{HOW_TO_READ_ALL[limiting_key]}"
+            f"{HOW_TO_READ_ALL[config.limiting_key]}"
         )
     if prediction.output_limit is not None and prediction.repetition:
         doubts.append("truncated: the translation was cut, as it repeats itself")
@@ -473,35 +477,50 @@ def _doubts(
         doubts.append(
             f"truncated: the translation came to no end and was cut at its limit; {remedy}"
         )
-    if prediction.repetition and looks_like_sentence(text):
-        doubts.append(
-            "repetition: it says the same again and again; --no-repeat-ngrams 3 forbids that"
-        )
-    elif prediction.repetition:
-        doubts.append(
-            "repetition: it says the same again and again; its input is no sentence"
-        )
+    if prediction.repetition:
+        again = "repetition: it says the same again and again"
+        if not looks_like_sentence(text):
+            again += "; its input is no sentence"
+        elif not settings.exhaustive:
+            again += "; --no-repeat-ngrams 3 forbids that"
+        doubts.append(again)
     if text.strip() and not prediction.text.strip():
-        doubts.append(
-            "empty: the model answers nothing; --beam-size 1 or a larger --length-penalty may give text, "
-            "and so may more training, or more text like this"
-        )
+        remedy = _how_to_get_text(config.decoding, settings)
+        doubts.append(f"empty: the model answers nothing; {remedy}")
     elif prediction.empty:
+        remedy = _how_to_get_text(config.decoding, settings)
         doubts.append(
-            "empty: the model answers nothing to one of its sentences, which is missing; "
-            "--beam-size 1 or a larger --length-penalty may give text, and so may more training"
+            f"empty: the model answers nothing to one of its sentences, which is missing; {remedy}"
         )
     elif prediction.short:
         doubts.append(
             "short: far fewer words than even the shortest translations have in training; about half or more "
             "may be missing"
         )
-    if 0 < len(prediction.n_best) < n_best:
-        doubts.append(
-            f"fewer: only {len(prediction.n_best)} different of the {n_best} translations asked for; "
-            "more samples (--mbr) or a higher --temperature may give more"
+    if 0 < len(prediction.n_best) < settings.n_best:
+        fewer = (
+            f"fewer: only {len(prediction.n_best)} different of the {settings.n_best} "
+            "translations asked for"
         )
+        if settings.mbr is not None:
+            fewer += "; more samples (--mbr) or a higher --temperature may give more"
+        elif settings.exhaustive:
+            fewer += "; a larger --exhaustive may give more"
+        doubts.append(fewer)
     return doubts
+
+
+def _how_to_get_text(recipe: "DecodingSection", settings: "DecodingSettings") -> str:
+    """Say what may give text where a translation is empty."""
+    more = "more training or more text like this may give text"
+    if settings.sampling is not None:
+        is_drawn = settings.sampling.temperature > 0
+        return f"another --seed, {more}" if is_drawn else more
+    if settings.exhaustive:
+        return f"a larger --length-penalty, {more}"
+    if settings.beams(recipe).beam_size == 1:
+        return more
+    return f"--beam-size 1, a larger --length-penalty, {more}"
 
 
 def _table_form(

@@ -1,13 +1,14 @@
 """Random numbers of samples, which depend on the seed, the text, the sample and the place alone.
 
 They are counter-based (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): a number
-is computed from what it belongs to, and no state goes from one to the next. So a sample is the same
-in any batch, on any machine and in any language that has SHA-256:
+is computed from what it belongs to, and no state goes from one to the next. So it is the same in
+any batch, on any machine and in any language that has SHA-256:
 
     the first 53 bits of SHA-256("SEED SAMPLE PLACE ID ID ...") / 2^53
 
 The text in parentheses is ASCII, its whole numbers are decimal: SEED that of the call, SAMPLE and
-PLACE counted from 0, and the ids of the text that is translated or continued.
+PLACE counted from 0, and the ids that the model reads: of a source, with eos at their end; or of
+the text that is continued, with the symbol that it begins with.
 """
 
 from collections.abc import Sequence

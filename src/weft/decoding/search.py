@@ -87,12 +87,12 @@ def search_all(
     batch_tokens: int = 4096,
 ) -> dict[int, list[Hypothesis]]:
     """Search with several threads; return each sentence's `n_best` hypotheses, best first, by its
-    number.
+    number: fewer where the beam met fewer.
 
-    A thread takes the longest waiting sentence whenever those that it is working on have no more
-    than `batch_tokens` source tokens times beam_size in all. Where a thread fails, or the caller is
-    interrupted, all threads stop at their next step. Raises DivergedError where the logits of a row
-    are not numbers.
+    The sentences that a thread works on have at most `batch_tokens` source tokens times beam_size
+    in all, but for a single one that has more. It takes the longest waiting ones where
+    `Search.fill` starts them. Where a thread fails, or the caller is interrupted, all threads stop
+    at their next step. Raises DivergedError where the logits of a row are not numbers.
     """
     waiting = Waiting(sentences)
     workers = max(1, min(workers, len(sentences)))
@@ -158,12 +158,11 @@ class Waiting:
 def continuous_search(
     decoder: Decoder, waiting: Waiting, settings: BeamSettings, budget: int
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """Yield the number of each sentence and its `n_best` hypotheses, best first, as they are done.
+    """Yield the number of each sentence and its `n_best` hypotheses, best first, as they are done:
+    fewer where the beam met fewer.
 
-    A stopped search yields no more.
-
-    `budget` limits the source tokens of the active sentences. Raises DivergedError
-    where the logits of a row are not numbers.
+    A stopped search yields no more. `budget` limits the source tokens of the active sentences.
+    Raises DivergedError where the logits of a row are not numbers.
     """
     search = settings.search(decoder, budget)
     while not waiting.stopped and search.fill(waiting):

@@ -46,7 +46,8 @@ def load_task(
     """Return the model in a folder, as its own task.
 
     `is_command`: the process is its own, and PyTorch's threads may be set. Raises FolderError where
-    the folder is missing or damaged, UsageError for a precision that the machine does not have.
+    the folder is missing or damaged, UsageError for a precision that the machine does not have, or
+    where PyTorch is needed and missing.
     """
     refuse_for_use(precision, kernels)
     config = open_model_folder(folder).config

@@ -35,7 +35,7 @@ _MOST_GROUPS = 3  # of labels written in several ways, that a message names
 # likeness (Ratcliff and Obershelp) of a rare label to a common one that it may be a slip for
 _SPELLING = 0.84
 _SLIP_LETTERS = 2  # at most so many differ
-_SLIP_SHARE = 0.02  # of the common label's rows, which a slip does not reach
+_SLIP_SHARE = 0.02  # of the common label's rows, which a slip has at most
 _LEAST_LETTERS = 4  # of a label that may be misspelled
 
 

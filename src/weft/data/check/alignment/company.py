@@ -30,8 +30,8 @@ class Company:
         self._num_tgt = is_tgt_word.sum(1)
         self._src = mixed(src.content)
         self._tgt = mixed(tgt.content, 1)
-        # By chance a word is in as many of another's lines as in all the text; where there is no
-        # word, in no line.
+        # By chance two words meet in as large a share of one's lines as the other has of all; where
+        # there is no word, infinitely often, so that nothing exceeds it.
         self._chance_src = _frequencies(src) * (_CHANCE / num_lines)
         self._chance_tgt = _frequencies(tgt)
         pairs = num_lines * NUM_CONTENT**2
