@@ -1,5 +1,8 @@
 """weft demo: its languages, what it says where nobody types, and the conversation."""
 
+import os
+import shlex
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,8 @@ from weft.cli import demo
 from weft.data import builtin
 from weft.data.builtin import Splits
 from weft.data.known import KnownWords
+from weft.folder import durable
+from weft.training.trainer import Trainer
 
 Command = Callable[..., Any]
 TINY = (
@@ -85,6 +90,40 @@ def test_the_languages_and_the_folder(
     again = command("evaluate", folder)  # the built-in text has no name
     assert again.code == 0, again.err
     assert f"{len(held_out)} sentences" in again.out.decode()
+
+
+def test_a_stopped_demo_names_commands_that_continue_it(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has ended does too: `weft train`, which takes settings."""
+    whole = demo._settings
+    monkeypatch.setattr(demo, "_settings", lambda *given: [*whole(*given), *TINY])
+    monkeypatch.chdir(tmp_path)
+    take_step = Trainer._take_step
+
+    def taking(self: Any) -> None:
+        take_step(self)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_take_step", taking)
+        ended = command("demo", "--to", "de")
+    assert ended.code == 75
+    assert ended.messages[-1] == (
+        "weft: interrupted after step 1, which is saved; the same command continues it: weft demo --to de; "
+        "to use what is saved: weft finish runs/demo-en-de"
+    )
+    ended = command("finish", "runs/demo-en-de")
+    assert ended.code == 0
+    assert "  weft demo --to de" in ended.messages
+    ended = command("demo", "--to", "de")
+    assert ended.code == 0, ended.err
+    (longer,) = (line for line in ended.messages if line.startswith("  weft train "))
+    assert longer.endswith(" --output runs/demo-en-de --set training.max_steps=4")
+    ended = command(*shlex.split(longer)[1:])
+    assert ended.code == 0, ended.err
+    verdict = durable.read_json(Path("runs/demo-en-de/run/verdict.json"))
+    assert (verdict["outcome"], verdict["step"]) == ("done", 4)
 
 
 def test_by_default_it_is_english_to_chinese() -> None:

@@ -1,19 +1,23 @@
 """The first verb that a person tries: demo."""
 
+import shlex
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weft.cli.train import CONTINUED, say
+from weft.console import stages
 from weft.console.wording import say_lines
-from weft.errors import UsageError
+from weft.errors import UsageError, require_torch
 
 if TYPE_CHECKING:
     from weft.data.builtin import Splits
     from weft.data.known import KnownWords
     from weft.predict.translator import Translator
+    from weft.run.record import Verdict
 
 LANGUAGES = {"en": "English", "zh": "Chinese", "de": "German"}
 SHOWN = 8  # held-out sentences with their translations
@@ -59,7 +63,7 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
     say(
         f"Training a translator, {LANGUAGES[src]} to {LANGUAGES[tgt]}, on Weft's own corpus of everyday sentences."
     )
-    verdict = weft.train(recipe="demo", out=out, settings=_settings(src, tgt))
+    verdict = _train(out, _settings(src, tgt))
     model = weft.load(out)
     _tell(
         f"\nHeld-out sentences ({verdict.test['num_sentences']}): BLEU {verdict.test['bleu']:.1f}, "
@@ -81,6 +85,21 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
         f'  weft inspect {out} "{example}" --output inside.html\n'
         "  weft train your-pairs.tsv"
     )
+
+
+def _train(out: Path, settings: list[str]) -> "Verdict":
+    """Train as `weft.train` does; a run that is stopped names the command that continues it."""
+    began = time.monotonic()
+    require_torch("weft demo")
+    with stages.showing("loading PyTorch"):
+        from weft.run.request import Request
+        from weft.run.train import train
+
+        command = shlex.join(["weft", *sys.argv[1:]])
+        request = Request.by_name(
+            "demo", settings, out=out, command=command, began=began
+        )
+        return train(request)
 
 
 def _tell(text: str) -> None:

@@ -1,6 +1,7 @@
 """The end of a run, which becomes a model: its best weights, scored on test, with a card."""
 
 import re
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -195,7 +196,8 @@ def _advice(
         is_known = seconds and (run.verdict.max_steps or not run.is_stopped)
         more = "" if judged.anew else " more"
         yield f"try next, {roughly(seconds)}{more}:" if is_known else "try next:"
-        yield f"  {_longer(run.command, run.verdict, run.is_stopped, by_clock, judged.anew)}"
+        command = _settable(run)
+        yield f"  {_longer(command, run.verdict, run.is_stopped, by_clock, judged.anew)}"
     instead = ""
     if task.has_int8:
         instead = ", or hand on what weft quantize writes"
@@ -213,6 +215,18 @@ def _is_builtin(folder: RunFolder) -> bool:
         return False
     recipe = durable.read_json(folder.recipe).get("recipe", {})
     return bool(recipe.get("data", {}).get("builtin"))
+
+
+def _settable(run: TrainedRun) -> str:
+    """Return the command of the run; of one that has ended, one that takes settings, which `weft
+    demo` does not.
+    """
+    is_demo = run.command.startswith("weft demo")
+    if run.is_stopped or not is_demo:
+        return run.command
+    folder = run.folder
+    recipe = ["--recipe", str(folder.recipe)]
+    return shlex.join(["weft", "train", *recipe, "--output", str(folder.model_folder)])
 
 
 def _longer(
