@@ -35,9 +35,10 @@ from weft.folder.model_folder import RunFolder
 from weft.kernels import native
 from weft.kernels.machine import Machine
 from weft.kernels.torch_machine import choose_machine
-from weft.recipes.file import with_values
+from weft.recipes.file import build_recipe, with_values
 from weft.run import preparing
 from weft.run import train as run_train
+from weft.run.origin import begin_or_resume
 from weft.run.planning import Planned, make_plan
 from weft.run.record import RunRecord, Verdict
 from weft.tasks import trainable_translation
@@ -641,6 +642,23 @@ def test_a_changed_key_is_refused_with_the_difference(
     assert difference in str(caught.value)
     assert "\n" not in str(caught.value)
     assert tree(tmp_path / "out") == before
+
+
+def test_another_run_that_saved_nothing_is_named_where_this_one_takes_its_place(
+    train: Train, tmp_path: Path
+) -> None:
+    train()
+    kept = json.loads((tmp_path / "out" / "run" / "recipe.json").read_text("utf-8"))
+    folder = RunFolder(tmp_path / "begun")
+    origin = {key: kept[key] for key in ("texts", "from")}
+    notes: list[str] = []
+    recipe = build_recipe(kept["recipe"])
+    assert isinstance(recipe, TranslationRecipe)
+    for value in (3, 4, 4):
+        one = with_values(recipe, {"training.seed": value})
+        begin_or_resume(folder, one, origin, {}, (), False, notes.append)
+    (note,) = notes
+    assert "had saved no step and differs (training.seed was 3, is 4)" in note
 
 
 def test_many_differences_are_shown_in_part(train: Train, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def take_folder(
     latest = {"sources": request.source_facts(), "command": request.command}
     allow_data_change = request.allow_data_change
     is_resumed = begin_or_resume(
-        folder, recipe, origin, latest, overrides, allow_data_change
+        folder, recipe, origin, latest, overrides, allow_data_change, log.note
     )
     if is_resumed and ended_verdict(folder, recipe) is None:
         _refuse_lost_checkpoints(request, folder)

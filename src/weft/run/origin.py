@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -82,15 +82,17 @@ def begin_or_resume(
     recipe: Recipe,
     origin: Mapping[str, Any],
     latest: Mapping[str, Any],
-    overrides: Sequence[str] = (),
-    allow_data_change: bool = False,
+    overrides: Sequence[str],
+    allow_data_change: bool,
+    note: Callable[[str], None],
 ) -> bool:
     """Write down what the run is trained from, or compare it; True where the run has begun before.
 
     `origin` describes the texts, the model to start from and the teacher that wrote the text.
     `latest` has the files and the command as they were named; of them the latest are kept, so that
     `weft finish` finds them again. `overrides` say what was allowed against a check; they stay in
-    the record.
+    the record. `note` is told of another run, begun in this folder and never saved, whose place
+    this one takes.
 
     Raises UsageError, with the difference, where the folder's run was begun from something else and
     has saved a step. Only lengths of the run may change, and the texts with `allow_data_change`.
@@ -117,6 +119,11 @@ def begin_or_resume(
     has_saved = Checkpoints(folder.checkpoints, 1).holds_any
     if differences and not has_saved and not is_finished(folder.model_folder):
         # nothing is lost: it has never saved a step
+        shown = _some_of(differences)
+        note(
+            f"note: {folder.model_folder} held a run that had saved no step and differs ({shown}); "
+            "this one takes its place"
+        )
         _begin(folder, {**facts, "overrides": [*overrides]})
         return False
     if begun.task != recipe.task:
@@ -152,7 +159,7 @@ def _refuse_differences(out: Path, differences: Sequence[str], may_allow: bool) 
     """
     if not differences:
         return
-    shown = "; ".join([*differences[:MOST_DIFFERENCES], *_and_more(differences)])
+    shown = _some_of(differences)
     is_allowed = may_allow and not is_finished(out)
     hint = ", or allow it with --allow-data-change" if is_allowed else ""
     raise UsageError(
@@ -227,9 +234,12 @@ def _begin(folder: RunFolder, facts: Mapping[str, Any]) -> None:
     durable.write_json(folder.recipe, {"run": uuid.uuid4().hex, **facts})
 
 
-def _and_more(differences: Sequence[str]) -> list[str]:
+def _some_of(differences: Sequence[str]) -> str:
+    shown = [*differences[:MOST_DIFFERENCES]]
     more = len(differences) - MOST_DIFFERENCES
-    return [f"and {more} more"] if more > 0 else []
+    if more > 0:
+        shown.append(f"and {more} more")
+    return "; ".join(shown)
 
 
 def _recipe_lines(old: Recipe, new: Recipe) -> Iterator[str]:
