@@ -460,6 +460,14 @@ class ClassificationRecipe(Recipe):
         return self
 
 
+def size_keys(recipe: Recipe) -> str:
+    """Return the keys that make a micro-batch of this recipe as large as it is, joined by or."""
+    names = ("tokens_per_batch", "batch_size", "window_len")
+    values = recipe.batches.model_dump()
+    keys = [f"batches.{name}" for name in names if values.get(name)]
+    return " or ".join(keys) or "batches.tokens_per_batch"
+
+
 RECIPES: dict[str, type[Recipe]] = {
     "translation": TranslationRecipe,
     "language-modelling": LanguageRecipe,

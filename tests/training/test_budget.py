@@ -539,6 +539,56 @@ def test_a_time_too_short_names_what_takes_it(
     assert unnamed not in remedy
 
 
+@pytest.mark.parametrize(
+    ("settings", "text", "dev", "named"),
+    [
+        (
+            ("task=language-modelling",),
+            "text.txt",
+            None,
+            "less text for dev and test (data.dev_share), or a smaller batches.batch_size or batches.window_len",
+        ),
+        (
+            ("task=language-modelling", "data.test_share=0.1"),
+            "text.txt",
+            None,
+            "dev and test (data.dev_share, data.test_share), or",
+        ),
+        (
+            ("batches.batch_size=8", "data.test_size=4"),
+            "pairs.en-de.tsv",
+            "dev.en-de.tsv",
+            "dev and test (data.test_size), or a smaller batches.batch_size or a smaller model",
+        ),
+    ],
+)
+def test_a_time_too_short_names_keys_that_the_recipe_has(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: tuple[str, ...],
+    text: str,
+    dev: str | None,
+    named: str,
+) -> None:
+    monkeypatch.setattr(planning, "_costs", lambda *_: Costs(9.0, 90.0, 90.0))
+    lines = [f"a line {n} of the {n * n}\tzeile {n}\n" for n in range(300)]
+    (tmp_path / text).write_text("".join(lines[9:]), "utf-8")
+    if dev:
+        (tmp_path / dev).write_text("".join(lines[:9]), "utf-8")
+    small = ("model.d_model=16", "model.d_ff=24", "model.num_heads=2")
+    with pytest.raises(UsageError) as caught:
+        weft.train(
+            train=str(tmp_path / text),
+            dev=dev and str(tmp_path / dev),
+            out=tmp_path / "run",
+            settings=(*settings, *small),
+            minutes=0.1,
+            allow_bad_data=True,
+            quiet=True,
+        )
+    assert named in str(caught.value)
+
+
 def test_the_log_says_when_the_decay_begins_and_how_long_the_run_is(
     tmp_path: Path, by_clock: Callable[..., Any], said: list[str]
 ) -> None:

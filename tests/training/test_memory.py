@@ -274,6 +274,33 @@ def test_memory_that_does_not_suffice_for_a_first_look_is_told_with_the_batch(
         )
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["weft.run.preparing.parts_to_fit", "torch.optim.Adam.step"],
+)
+def test_memory_that_does_not_suffice_is_told_with_the_keys_of_the_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(place, fail)
+    text = tmp_path / "text.txt"
+    text.write_text("to be, or not to be\n" * 30, "utf-8")
+    small = ("model.d_model=16", "model.d_ff=24", "model.num_heads=2")
+    with pytest.raises(
+        OutOfMemoryError,
+        match="; lower batches.batch_size or batches.window_len and raise training",
+    ):
+        weft.train(
+            train=str(text),
+            out=tmp_path / "out",
+            settings=("task=language-modelling", *small),
+            allow_bad_data=True,
+            quiet=True,
+        )
+
+
 def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_alike(
     tmp_path: Path,
     write_pairs: Callable[[int], str],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.config import Recipe, TrainingSection
+from weft.config import Recipe, TrainingSection, size_keys
 from weft.console import stages
 from weft.data.base import Corpus
 from weft.data.texts import Texts
@@ -20,6 +20,7 @@ from weft.training.budget import (
     PUBLISHING,
     Budget,
     Costs,
+    SmallerKeys,
     TimePlan,
     choose_time_plan,
     read_time_plan,
@@ -170,8 +171,27 @@ def _plan_by_clock(
     width = int(recipe.model.model_dump().get("d_model", 1))
     elapsed = time.monotonic() - request.began
     return choose_time_plan(
-        folder.plan, recipe.training, width, costs, minutes, elapsed, usual
+        folder.plan,
+        recipe.training,
+        width,
+        costs,
+        minutes,
+        elapsed,
+        usual,
+        _smaller_keys(request, work),
     )
+
+
+def _smaller_keys(request: Request, work: Workload) -> SmallerKeys:
+    """Name the recipe's keys that make a step smaller, and those that held out dev and test."""
+    data = work.recipe.data.model_dump()
+    held_out = []
+    for part in ("dev", "test"):
+        is_cut = getattr(request, part) is None and not data["builtin"]
+        if is_cut and getattr(work.texts, part) is not None:
+            held_out += [f"data.{key}" for key in data if key.startswith(f"{part}_")]
+    named = f" ({', '.join(held_out)})" if held_out else ""
+    return SmallerKeys(size_keys(work.recipe), named)
 
 
 def _replaced(

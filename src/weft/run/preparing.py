@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from weft.config import ClassificationRecipe, Recipe
+from weft.config import ClassificationRecipe, Recipe, size_keys
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.formats.table import column_names
@@ -136,7 +136,7 @@ def prepare(
     encoded = task.prepare(folder.stores, texts, recipe)
     evaluate = task.dev_evaluation(folder, texts, recipe)
     with torch_machine.computing(machine):  # by the steps that training will take
-        parts = _choose_parts(folder, task, encoded.batches, world, log)
+        parts = _choose_parts(folder, recipe, task, encoded.batches, world, log)
         work = Workload(recipe, task, encoded.batches, texts, parts)
         planned = choose_plan(request, is_resumed, work, world)
     notes = (
@@ -243,7 +243,12 @@ def _with_threads(
 
 
 def _choose_parts(
-    folder: RunFolder, task: AnyTask, batches: AnyBatches[Any], world: World, log: Log
+    folder: RunFolder,
+    recipe: Recipe,
+    task: AnyTask,
+    batches: AnyBatches[Any],
+    world: World,
+    log: Log,
 ) -> int:
     """Return the number of parts that each batch is divided into: that of the first start, else the
     smallest that fits the free memory.
@@ -260,7 +265,7 @@ def _choose_parts(
         if not is_out_of_memory(error):
             raise
         raise OutOfMemoryError(
-            f"out of memory in an eighth of a batch of {batch.describe()}; lower batches.tokens_per_batch and "
+            f"out of memory in an eighth of a batch of {batch.describe()}; lower {size_keys(recipe)} and "
             "raise training.grad_accum_steps by as much, or choose a smaller model"
         ) from error
     durable.write_json(folder.machine, asdict(replace(task.machine, parts=parts)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from weft.config import Recipe
+from weft.config import Recipe, size_keys
 from weft.data.check.finding import counted
 from weft.errors import Interrupted, OutOfMemoryError
 from weft.folder.layout import RunFolder, how_to_resume
@@ -63,7 +63,7 @@ def train(
         log = (log or own) if world.is_first else Log(quiet=True)
         material = read_material(request)
         recipe = material.recipe
-        refuse_shares(recipe.training.grad_accum_steps, world)
+        refuse_shares(recipe.training.grad_accum_steps, world, size_keys(recipe))
         with world.in_turn():  # only the first takes the lock; the others read
             is_resumed = world.is_first and take_folder(
                 request, recipe, material.origin, locks, log
@@ -166,6 +166,7 @@ def _build_trainer(
         scales_loss=task.machine.precision == "float16",
         timekeeper=planned.keeper,
         lengths_before=lengths_before,
+        size_keys=size_keys(recipe),
     )
     return trainer
 

@@ -45,6 +45,18 @@ class Costs:
 
 
 @dataclass(frozen=True)
+class SmallerKeys:
+    """The recipe's keys that make a run take less time.
+
+    `batch` makes a step smaller. `held_out`, in brackets, leaves less text for dev and test; ""
+    where they have files of their own.
+    """
+
+    batch: str = "batches.tokens_per_batch"
+    held_out: str = ""
+
+
+@dataclass(frozen=True)
 class TimePlan:
     """A run's plan by the clock, as it is kept in its folder.
 
@@ -138,11 +150,12 @@ def choose_time_plan(
     minutes: float | None,
     elapsed: float,
     usual_steps: int | None = None,
+    keys: SmallerKeys = SmallerKeys(),
 ) -> TimePlan | None:
     """Return the plan of the run's first start, or a new one, written down; None where no time is
     asked for.
 
-    `usual_steps` are those of a run without a clock.
+    `usual_steps` are those of a run without a clock, `keys` those that a message names.
 
     More or less time may be given while the plateau lasts; another `training.max_steps` than the
     recipe had when the run began takes the place of the clock. Raises UsageError where the time
@@ -153,7 +166,7 @@ def choose_time_plan(
         return None
     if old is None:
         assert minutes is not None
-        made = _first_plan(settings, d_model, costs, minutes, elapsed)
+        made = _first_plan(settings, d_model, costs, minutes, elapsed, keys)
         made = replace(made, usual_steps=usual_steps)
     elif settings.max_steps is not None and settings.max_steps != old.recipe_steps:
         made = replace(old, max_steps=settings.max_steps)
@@ -179,6 +192,7 @@ def _first_plan(
     costs: Costs,
     minutes: float,
     elapsed: float,
+    keys: SmallerKeys,
 ) -> TimePlan:
     free = 60 * minutes - elapsed - costs.ending
     affordable = LARGEST_EVALUATION_SHARE * free / max(costs.evaluation, 1e-9)
@@ -188,7 +202,7 @@ def _first_plan(
         raise UsageError(
             f"--minutes {minutes:g} is too short: in seconds, the start took {elapsed:.0f}, scoring dev takes "
             f"{costs.evaluation:.0f}, scoring test and publishing {costs.ending:.0f}, and each step "
-            f"{costs.step:.2g}; give {_what_suffices(costs, elapsed)}"
+            f"{costs.step:.2g}; give {_what_suffices(costs, elapsed, keys)}"
         )
     eval_every = math.ceil(steps / evaluations)
     save_every = min(usual_save_every(steps, eval_every), math.ceil(60 / costs.step))
@@ -203,16 +217,16 @@ def _first_plan(
     )
 
 
-def _what_suffices(costs: Costs, elapsed: float) -> str:
+def _what_suffices(costs: Costs, elapsed: float, keys: SmallerKeys) -> str:
     """Say how many minutes suffice, and what would need fewer, if it takes a good part of them."""
     scoring = costs.evaluation + costs.ending - PUBLISHING
     steps = LEAST_STEPS * costs.step
     needed = elapsed + costs.evaluation + costs.ending + steps
     ways = [f"at least --minutes {math.ceil(10 * needed * 1.2 / 60) / 10:g}"]
     if scoring > GOOD_PART * needed:
-        ways.append("less text for dev and test")
+        ways.append(f"less text for dev and test{keys.held_out}")
     if steps > GOOD_PART * needed:
-        ways.append("a smaller batches.tokens_per_batch or a smaller model")
+        ways.append(f"a smaller {keys.batch} or a smaller model")
     *all_but_last, last = ways
     before = ", ".join(all_but_last)
     return f"{before}, or {last}" if before else last

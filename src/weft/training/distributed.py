@@ -175,18 +175,18 @@ def is_lost_process(error: BaseException) -> bool:
     )
 
 
-def refuse_shares(grad_accum_steps: int, world: World) -> None:
+def refuse_shares(grad_accum_steps: int, world: World, size_keys: str) -> None:
     """Raise UsageError where the micro-batches of an update cannot be shared by the processes.
 
     Each needs one at least; with `fsdp` all need as many, for each forward pass brings parameters
-    together.
+    together. `size_keys` change the size of a micro-batch.
     """
     uneven = world.parallel == "fsdp" and grad_accum_steps % world.size
     if grad_accum_steps < world.size or uneven:
         raise UsageError(
             f"training.grad_accum_steps = {grad_accum_steps}: {world.size} processes ({world.parallel}) share the "
             f"micro-batches of an update; set it to a multiple of {world.size}, and for an update as large as now "
-            "change batches.tokens_per_batch by as much"
+            f"change {size_keys} by as much"
         )
 
 

@@ -119,12 +119,13 @@ class Trainer(Generic[B]):
         scales_loss: bool = False,
         timekeeper: Timekeeper | None = None,
         lengths_before: Sequence[Mapping[str, int | None]] = (),
+        size_keys: str = "batches.tokens_per_batch",
     ) -> None:
         """Set up the trainer.
 
         Each micro-batch is cut into `parts`, where memory asks for it. `scales_loss` is for
         products in float16 (`weft.training.loss_scale`). `lengths_before` are the lengths of a run
-        whose checkpoints do not say them.
+        whose checkpoints do not say them. `size_keys` make a micro-batch smaller.
         """
         self.model = model
         self.batches = batches
@@ -145,6 +146,7 @@ class Trainer(Generic[B]):
         self.compute_loss = self.world.joined(model, compute_loss)
         self.timekeeper = timekeeper
         self.lengths_before = lengths_before
+        self.size_keys = size_keys
         self.loss_scaler = LossScaler(scales_loss)
         self.progress = self.loss_scaler.new_progress()
         self._stop_asked = self._evaluating = False
@@ -399,7 +401,7 @@ class Trainer(Generic[B]):
             if not is_out_of_memory(error):
                 raise
             raise OutOfMemoryError(
-                f"out of memory at step {self.progress.step + 1} in {what}; lower batches.tokens_per_batch and "
+                f"out of memory at step {self.progress.step + 1} in {what}; lower {self.size_keys} and "
                 "raise training.grad_accum_steps by as much"
             ) from error
 
