@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from weft.config import (
     RECIPES,
     Recipe,
+    RecurrentSection,
     Seq2SeqSection,
     SideSection,
     TokenizerSection,
@@ -225,6 +226,38 @@ def test_a_key_of_other_tasks_names_them() -> None:
         match=r"data.lang, which is for language-modelling and classification; did you mean data.src_lang or",
     ):
         load_recipe(None, ["data.lang=de"])
+
+
+def test_another_kind_of_model_leaves_out_what_is_for_that_of_a_packaged_recipe(
+    tmp_path: Path,
+) -> None:
+    recurrent = load_recipe("demo", ["model.d_hidden=96", "model.kind=recurrent"]).model
+    assert isinstance(recurrent, RecurrentSection)
+    assert (recurrent.d_model, recurrent.num_encoder_layers) == (128, 2)
+    assert recurrent.d_hidden == 96
+    back = load_recipe("seq2seq-rnn-dot", ["model.kind=transformer"]).model
+    assert back == Seq2SeqSection(d_model=192, dropout=0.3)
+    own = tmp_path / "own.toml"
+    own.write_text("extends = 'demo'\n[model]\nkind = 'recurrent'\n", "utf-8")
+    assert load_recipe(str(own)).model == recurrent.model_copy(update={"d_hidden": 256})
+    written = tmp_path / "recipe.json"
+    tree = {"recipe": load_recipe("demo").model_dump(mode="json")}
+    written.write_text(json.dumps(tree), "utf-8")
+    assert load_recipe(str(written), ["model.kind=recurrent"]).model.kind == "recurrent"
+
+
+def test_what_the_user_wrote_for_another_kind_of_model_is_refused(
+    tmp_path: Path,
+) -> None:
+    line = r"unknown key model.d_ff, which is for model.kind = 'transformer'; leave"
+    with pytest.raises(UsageError, match=f"^demo: {line} it out$"):
+        load_recipe("demo", ["model.d_ff=8", "model.kind=recurrent"])
+    own = tmp_path / "own.toml"
+    own.write_text("[model]\nd_ff = 8\n", "utf-8")
+    with pytest.raises(UsageError, match=line):
+        load_recipe(str(own), ["model.kind=recurrent"])
+    with pytest.raises(UsageError, match=r"model.cell, .* model.kind = 'recurrent'"):
+        load_recipe("demo", ["model.cell=lstm"])
 
 
 def test_key_like_no_other_gets_the_list() -> None:

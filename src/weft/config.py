@@ -317,6 +317,13 @@ class ClassifierSection(LayerShape):
         return self
 
 
+# the kinds of an encoder-decoder, by model.kind
+MODEL_KINDS: dict[str, type[Section]] = {
+    "transformer": Seq2SeqSection,
+    "recurrent": RecurrentSection,
+}
+
+
 def _kind_of_model(value: Any) -> str:
     kind = (
         value.get("kind", "transformer")

@@ -290,7 +290,7 @@ def test_memory_that_does_not_suffice_is_told_with_the_keys_of_the_recipe(
     small = ("model.d_model=16", "model.d_ff=24", "model.num_heads=2")
     with pytest.raises(
         OutOfMemoryError,
-        match="; lower batches.batch_size or batches.window_len and raise training",
+        match=r"; lower batches.batch_size or batches.window_len and raise training",
     ):
         weft.train(
             train=str(text),

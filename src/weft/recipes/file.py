@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from weft.config import RECIPES, SIDES, Recipe
+from weft.config import MODEL_KINDS, RECIPES, SIDES, Recipe
 from weft.errors import UsageError
 from weft.recipes.problems import problems_of, unknown_keys
 from weft.recipes.retired import without_retired
@@ -36,11 +36,16 @@ def load_recipe(
     """Read a recipe and apply `section.key=value` settings.
 
     It is a packaged recipe's name, a TOML file or a run's recipe.json. Without a `task` it is for
-    translation. Raises UsageError with every problem, and the file or setting that it comes from.
+    translation. Where a setting says another `model.kind`, what is for the recipe's own kind alone
+    is left out, unless the recipe is a file of one's own. Raises UsageError with every problem, and
+    the file or setting that it comes from.
     """
-    tree: dict[str, Any] = {} if name_or_file is None else _read_recipe(name_or_file)
-    for setting in settings:
-        _apply_setting(tree, setting)
+    values = [_parse_setting(setting) for setting in settings]
+    tree: dict[str, Any] = {}
+    if name_or_file is not None:
+        tree = _read_recipe(name_or_file, dict(values).get("model.kind"))
+    for key, value in values:
+        _place(tree, key, value)
     return build_recipe(tree, name_or_file or "recipe")
 
 
@@ -69,9 +74,12 @@ def with_values(recipe: R, values: Mapping[str, Any]) -> R:
     return changed
 
 
-def _read_recipe(name_or_file: str) -> dict[str, Any]:
-    """Read the keys of a recipe and, below them, those of the recipe that it extends."""
-    tree = _read_tree(name_or_file)
+def _read_recipe(name_or_file: str, kind: Any) -> dict[str, Any]:
+    """Read the keys of a recipe and, below them, those of the recipe that it extends.
+
+    `kind` is the model's kind that is set beside it, None for its own.
+    """
+    tree = _read_tree(name_or_file, kind)
     if "extends" not in tree:
         return tree
     base = tree.pop("extends")
@@ -83,7 +91,10 @@ def _read_recipe(name_or_file: str) -> dict[str, Any]:
         base_file = str(Path(name_or_file).parent / base)
     else:
         base_file = base
-    base_tree = _read_tree(base_file)
+    model = tree.get("model")
+    if kind is None and isinstance(model, dict):
+        kind = model.get("kind")
+    base_tree = _read_tree(base_file, kind)
     if "extends" in base_tree:
         raise UsageError(
             f"{name_or_file}: extends {base!r:.80}, which extends a recipe itself; name one that does not"
@@ -118,23 +129,40 @@ def _merged(base: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _read_tree(name_or_file: str) -> dict[str, Any]:
-    """Read the keys of one file: TOML, or a run's recipe.json."""
+def _read_tree(name_or_file: str, kind: Any) -> dict[str, Any]:
+    """Read the keys of one file: TOML, or a run's recipe.json.
+
+    Of a file that the user did not write, the keys that a model of another `kind` lacks are left
+    out.
+    """
     text = _text_of(name_or_file)
     is_json = name_or_file.endswith(".json")
-    kind = "JSON" if is_json else "TOML"
+    language = "JSON" if is_json else "TOML"
     try:
         tree = json.loads(text) if is_json else tomllib.loads(text)
     # also an enormous number or endless nesting, which are no TOMLDecodeError
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name_or_file}: not valid {kind}: {error}") from None
+        raise UsageError(f"{name_or_file}: not valid {language}: {error}") from None
     if is_json:
         tree = tree.get("recipe") if isinstance(tree, dict) else None
     if not isinstance(tree, dict):
         raise UsageError(
             f"{name_or_file}: not the recipe.json of a run; a recipe of your own is a TOML file"
         )
+    if is_json or name_or_file in recipe_names():
+        _drop_keys_of_other_kinds(tree, kind)
     return tree
+
+
+def _drop_keys_of_other_kinds(tree: Mapping[str, Any], kind: Any) -> None:
+    """Drop the model's keys that are for the kind of the tree, and not for this one."""
+    model = tree.get("model")
+    new = MODEL_KINDS.get(str(kind))
+    if new is None or not isinstance(model, dict):
+        return
+    old = MODEL_KINDS.get(str(model.get("kind", "transformer")), new)
+    for key in old.model_fields.keys() - new.model_fields.keys():
+        model.pop(key, None)
 
 
 def _files_beside(path: Path) -> list[str]:
@@ -171,14 +199,14 @@ def _text_of(name_or_file: str) -> str:
         raise UsageError(f"{name_or_file}: cannot be read ({error.strerror})") from None
 
 
-def _apply_setting(tree: dict[str, Any], setting: str) -> None:
-    """Apply one `section.key=value`; a value that is not TOML is taken as a string."""
+def _parse_setting(setting: str) -> tuple[str, Any]:
+    """Return the key and the value of `section.key=value`; one that is not TOML is a string."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
         raise UsageError(
             f"--set {setting!r}: write section.key=value, for example training.max_steps=2000"
         )
-    _place(tree, key.strip(), _parse_value(text.strip()))
+    return key.strip(), _parse_value(text.strip())
 
 
 def _parse_value(text: str) -> Any:

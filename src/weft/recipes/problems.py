@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from weft.config import RECIPES, SIDES
+from weft.config import MODEL_KINDS, RECIPES, SIDES
 from weft.recipes.foreign_keys import NAMES_ELSEWHERE
 
 LONGEST = 60  # characters of a value that are shown
@@ -27,7 +27,7 @@ def problems_of(
 ) -> list[str]:
     """Return every problem of a tree that a recipe or another closed schema refused, each once."""
     fields = _fields_of(recipe, tree)
-    problems = [_problem(problem, fields, tree) for problem in error.errors()]
+    problems = [_problem(problem, recipe, fields, tree) for problem in error.errors()]
     return list(dict.fromkeys(problems))
 
 
@@ -207,11 +207,13 @@ def _holds(tree: Any, path: Path) -> bool:
     return True
 
 
-def _problem(problem: Any, fields: Mapping[str, Schema], tree: Any) -> str:
+def _problem(
+    problem: Any, recipe: type[BaseModel], fields: Mapping[str, Schema], tree: Any
+) -> str:
     path = _where_written(_path(problem), tree)
     kind = problem["type"]
     if kind == "extra_forbidden":
-        return _unknown(path, fields)
+        return _of_other_kind(path, recipe, fields) or _unknown(path, fields)
     # a missing path that is not a key is a number missing in a list
     if kind == "missing" and ".".join(path) in fields:
         return f"lacks {'.'.join(path)}"
@@ -286,6 +288,18 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def _of_other_kind(
+    path: Path, recipe: type[BaseModel], fields: Mapping[str, Schema]
+) -> str:
+    """Report a key that the recipe has for another kind of model; "" where it has none such."""
+    key = ".".join(path)
+    for kind in MODEL_KINDS:
+        if key in _keys(_fields(recipe, kind)):
+            remedy = _same_or_called(path, _keys(fields)) or "leave it out"
+            return f"unknown key {key}, which is for model.kind = {kind!r}; {remedy}"
+    return ""
 
 
 def _unknown(path: Path, fields: Mapping[str, Schema]) -> str:
