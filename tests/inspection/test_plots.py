@@ -294,6 +294,26 @@ def test_where_the_loss_decides_the_lowest_is_best(tmp_path: Path) -> None:
     assert points(lines_of(scores, "best")[0]) == [(7, 5)]
 
 
+@pytest.mark.parametrize(
+    ("evaluations", "said"),
+    [
+        # the star stands below the highest BLEU
+        (
+            [(91, 0.474, 6.0), (100, 0.181, 5.9)],
+            "BLEU 0.181 at step 100, chosen by loss",
+        ),
+        ([(91, 4.9, 6.0), (100, 5.1, 6.1)], "best BLEU 5.1 at step 100"),
+    ],
+)
+def test_the_legend_says_what_chose_the_best_step(
+    tmp_path: Path, evaluations: list[tuple[int, float, float]], said: str
+) -> None:
+    lines = [evaluation(*values) for values in evaluations]
+    run = history.read_history(write_run(tmp_path / "a", lines))
+    (*_, star) = curves.draw_history([run]).legends[0].get_texts()
+    assert star.get_text().endswith(f"a: {said}")
+
+
 def test_best_step_is_that_of_a_real_run(tiny_folder: Path) -> None:
     verdict = json.loads((tiny_folder / "run" / "verdict.json").read_bytes())
     run = history.read_history(tiny_folder)

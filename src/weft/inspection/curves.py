@@ -89,14 +89,15 @@ def _draw_score(axes: Axes, run: History, mark: Mapping[str, Any]) -> None:
     if run.best is None or run.score_key not in run.best:
         return
     step = int(run.best["step"])
-    best = run.best[run.score_key]
+    value = f"{_words(run.score_key)} {run.best[run.score_key]:,.4g} at step {step:,}"
+    said = f"{value}, chosen by loss" if run.is_chosen_by_loss else f"best {value}"
     axes.axvline(step, color=mark["color"], linestyle=":", linewidth=1)
     star = {"color": mark["color"], "linestyle": "", "marker": "*", "markersize": 13}
     axes.plot(
         [step],
-        [best],
+        [run.best[run.score_key]],
         **star,
-        label=f"{_name(run)}: best {_words(run.score_key)} {best:,.4g} at step {step:,}",
+        label=f"{_name(run)}: {said}",
         gid="best",
     )
 

@@ -12,7 +12,7 @@ from weft.folder import durable
 from weft.folder.layout import refuse_no_folder
 from weft.folder.model_folder import RunFolder
 from weft.training.log import EVALUATION_SECONDS
-from weft.training.trainer import is_better
+from weft.training.trainer import is_better, is_decided_by_loss
 
 # Keys of a recipe that change the loss in training and not on dev, under the names that a reader
 # knows.
@@ -67,6 +67,12 @@ class History:
             if self._keys[0] in line and is_better(_scores(line), _scores(best or {})):
                 best = line
         return best
+
+    @property
+    def is_chosen_by_loss(self) -> bool:
+        """Return whether the loss chose the best evaluation, and no other score."""
+        first = self._keys[0]
+        return first.endswith("loss") or is_decided_by_loss(_scores(self.best or {}))
 
     @property
     def _keys(self) -> list[str]:
