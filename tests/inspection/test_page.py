@@ -828,6 +828,17 @@ def test_a_language_model_shows_what_comes_next(open_page, language):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def test_a_small_probability_is_not_shown_as_none(open_page, language):
+    chosen = [replace(choice, probability=0.00003) for choice in language.chosen]
+    last = replace(language.next[-1], probability=0.00049)
+    page = open_page(replace(language, chosen=chosen, next=[*language.next, last]))
+    name = page.locator("#text button").nth(1).get_attribute("aria-label")
+    assert name.endswith("probability < 0.001")
+    assert page.locator("#next li").last.inner_text().endswith("< 0.001")
+    shown = page.locator("main").inner_text()
+    assert "0.000" not in shown.replace("< 0.001", "")
+
+
 def test_a_line_break_is_seen(open_page, language):
     page = open_page(
         replace(language, next=[Choice("\n", 4, 0.6), *language.next], lang="und")
@@ -863,7 +874,10 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
         "0.100",
         "0.000",
     ]
-    assert "0.97" in page.locator("#agreement").inner_text()
+    assert "agree with a correlation of 0.97" in page.locator("#agreement").inner_text()
+    apart = [replace(reasons[0], agreement=-0.7), reasons[1]]
+    said = open_page(replace(inspection, contributions=apart)).locator("#agreement")
+    assert "The two do not agree (correlation -0.70): the gradient" in said.inner_text()
     assert "n-gram" not in page.locator("main").inner_text()
     grams = open_page(replace(inspection, ngrams=3))
     assert "tokens (n-grams) count" in grams.locator("#agreement").inner_text()
@@ -875,7 +889,11 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
         "-0.800",
     ]
     assert "cannot be compared" in page.locator("#agreement").inner_text()
-    assert page.locator("#attention-section").is_visible() == (layers > 0)
+    assert page.locator("#attention-none").is_visible() == (layers == 0)
+    assert page.locator("#map").is_visible() == (layers > 0)
+    if not layers:
+        attention = page.locator("#attention-section").inner_text()
+        assert attention.split("\n\n")[1:] == ["This model has no attention layers."]
     assert "first 128 tokens" in page.locator("#notes").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     names = page.locator("#reasons tbody th").evaluate_all(

@@ -228,6 +228,14 @@ def test_very_long_schedule_keeps_its_peak() -> None:
     assert line.get_xdata()[-1] == 2_000_003
 
 
+def test_attention_that_a_model_lacks_is_refused_in_a_line() -> None:
+    for maps in (torch.empty(0, 1, 0, 0), torch.rand(2, 3, 1, 1)[:1, 3:4]):
+        with pytest.raises(
+            UsageError, match=r"no such layer or head .* classify-modern"
+        ):
+            pictures.draw_maps(maps, ["a"], ["a"], "Layer 1")
+
+
 # --- histories
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from weft.data.languages import UNKNOWN
+from weft.errors import UsageError
 from weft.inspection.classification import ClassificationInspection
 from weft.inspection.figure import PIXELS, SHADES, color_of, short_label, styled
 from weft.inspection.language import LanguageInspection
@@ -41,7 +42,15 @@ def draw_maps(
     queries: Sequence[str],
     title: str,
 ) -> Figure:
-    """Return the mean of the heads of each layer, or its only head, a panel a layer."""
+    """Return the mean of the heads of each layer, or its only head, a panel a layer.
+
+    Raises UsageError where there is no layer or no head.
+    """
+    if not maps.numel():
+        raise UsageError(
+            "there is no such layer or head to draw; a classifier that is a bag of n-grams has none, "
+            "one of --recipe classify-modern has"
+        )
     means = maps.mean(1).numpy()
     num_heads = maps.shape[1]
     src = [short_label(piece) for piece in keys]

@@ -313,7 +313,8 @@ function startKind(before) {
 }
 
 function drawAttention() {
-  byId("attention-section").hidden = !shown.kind;
+  byId("attention-none").hidden = shown.kind !== null;
+  byId("controls").hidden = byId("pictures").hidden = !shown.kind;
   if (!shown.kind) return;
   byId("scale").setAttribute("aria-label", say("scale"));
   show({ kind: shown.kind });

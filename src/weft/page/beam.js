@@ -133,7 +133,7 @@ function branch(node, i, x, y) {
 function readingOfNode(i) {
   const node = data.beam.nodes[i];
   const fate = say(`fate-${node.fate}`, { next: node.step + 1, score: node.score?.toFixed(3) });
-  const values = { step: node.step, piece: quoted(node.piece), probability: number(node.probability), total: node.log_prob.toFixed(3) };
+  const values = { step: node.step, piece: quoted(node.piece), probability: likely(node.probability), total: node.log_prob.toFixed(3) };
   return say("beam-reading", { ...values, fate });
 }
 

@@ -1,6 +1,7 @@
 /* A classifier's label and its reasons; a language model's next token. */
 
 let reasons = 0; // the label whose reasons are shown
+const AGREEING = 0.3; // the least correlation of two measures that agree
 
 function drawLabels() {
   if (data.task !== "classification") return;
@@ -28,7 +29,8 @@ function drawReasons() {
   });
   byId("reasons").replaceChildren(make("thead", {}, make("tr", {}, ...heads)), body);
   const sentences = data.ngrams > 1 ? [say("reasons-ngrams", { ngrams: data.ngrams })] : [];
-  sentences.push(agreement === null ? say("no-agreement") : say("agreement", { value: agreement.toFixed(2) }));
+  const agree = agreement === null ? "no-agreement" : agreement < AGREEING ? "disagreement" : "agreement";
+  sentences.push(say(agree, { value: agreement?.toFixed(2) }));
   byId("agreement").textContent = sentences.join(language === "zh" ? "" : " ");
 }
 

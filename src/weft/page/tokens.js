@@ -38,6 +38,8 @@ const quoted = (piece) => `“${visible(piece.replace(/^▁(?=.)/u, ""))}”`;
 // Colour grows with the square root of a weight, so that small weights can be told apart.
 const shade = (weight) => Math.sqrt(weight).toFixed(3);
 const number = (weight) => (weight > 0 && weight < 0.001 ? "< 0.001" : weight.toFixed(3));
+// A softmax gives no token 0: one that reads so was rounded.
+const likely = (probability) => (probability < 0.001 ? "< 0.001" : probability.toFixed(3));
 
 function bar(probability) {
   const filled = make("i");
@@ -64,7 +66,7 @@ function drawChoices(list, rows, lang, id = null) {
     ...rows.map((choice) => {
       const item = make("li", choice.id === id ? { class: "chosen" } : {});
       const piece = make("b", { title: choice.piece }, ...label(choice.piece));
-      item.append(piece, make("span", {}, number(choice.probability)), bar(choice.probability));
+      item.append(piece, make("span", {}, likely(choice.probability)), bar(choice.probability));
       return item;
     }),
   );
@@ -136,7 +138,7 @@ function tokenButton(side, index, piece, id) {
   const probability = side === WRITTEN ? probabilityOf(index) : null;
   if (probability !== null) {
     button.append(bar(probability));
-    button.setAttribute("aria-label", say("probability", { piece: quoted(piece), value: number(probability) }));
+    button.setAttribute("aria-label", say("probability", { piece: quoted(piece), value: likely(probability) }));
   }
   const place = () => placeOfToken(side, index);
   button.addEventListener("focus", () => focusToken(button, place()));

@@ -48,6 +48,7 @@ const WORDS = {
     target: "target",
     text: "text",
     "attention-title": "Attention",
+    "attention-none": "This model has no attention layers.",
     kind: "Kind",
     layer: "Layer",
     head: "Head",
@@ -130,6 +131,9 @@ const WORDS = {
       "token that is left out takes its n-grams along, its neighbours form new ones, and the shares of all others grow. So " +
       "a token may be blue by one measure and orange by the other.",
     agreement: "The two agree with a correlation of {value}.",
+    disagreement:
+      "The two do not agree (correlation {value}): the gradient is a straight line at this text, leaving a token out is a " +
+      "step away from it, and tokens act together.",
     "no-agreement": "The two cannot be compared on so few tokens.",
     label: "Label",
     token: "Token",
@@ -178,6 +182,7 @@ const WORDS = {
     target: "译文",
     text: "文字",
     "attention-title": "注意力",
+    "attention-none": "这个模型没有注意力层。",
     kind: "种类",
     layer: "层",
     head: "头",
@@ -249,6 +254,8 @@ const WORDS = {
       "至多 {ngrams} 个词元的组合（n 元组）也起作用。梯度把一个 n 元组的份额平分给它的词元；去掉一个词元时，它的 n 元组也一起" +
       "消失，相邻词元组成新的 n 元组，其余部分的份额随之变大。所以一个词元可能在一种量法下是蓝色，在另一种下是橙色。",
     agreement: "两者的相关系数是 {value}。",
+    disagreement:
+      "两者并不一致（相关系数 {value}）：梯度是这段文字处的一条直线，去掉一个词元却是离开它的一步，而且词元共同起作用。",
     "no-agreement": "词元太少，两者无法比较。",
     label: "标签",
     token: "词元",
