@@ -11,6 +11,7 @@ from weft.data.formats.filetype import decode_head, type_of, type_of_name
 from weft.data.formats.header import (
     are_sentences,
     find_header,
+    header_with_rare_code,
     names_a_language,
 )
 from weft.data.formats.registry import FileType
@@ -67,7 +68,8 @@ def guess_task(
 def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     """Return the task of a type of files; CSV may hold pairs.
 
-    It does where its first row names two languages; also where it has two columns, none of which is
+    It does where its first row names two languages, one of them perhaps by a code that is not known
+    (`kos`) above sentences; also where it has two columns, none of which is
     that of the text or the labels, and one is named by a language, or both hold sentences: what is
     wrong with it is then said as of pairs. Only its ASCII counts, in whatever encoding.
     """
@@ -78,11 +80,12 @@ def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     if find_header(names, None, None) is not None:
         return "translation"
     is_of_rows = any(name.strip() in columns for name in names)
-    if len(names) != 2 or is_of_rows:
+    if is_of_rows:
         return task
-    if names_a_language(names) or _hold_pairs(names, rows, columns):
-        return "translation"
-    return task
+    is_pairs = header_with_rare_code([names, *rows], None, None) is not None
+    if len(names) == 2:
+        is_pairs = names_a_language(names) or _hold_pairs(names, rows, columns)
+    return "translation" if is_pairs else task
 
 
 def _hold_pairs(

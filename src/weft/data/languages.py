@@ -28,8 +28,8 @@ ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl tn:tsn to:ton tr:tur ts:tso tt:
 uk:ukr ur:urd uz:uzb ve:ven vi:vie vo:vol wa:wln wo:wol xh:xho yi:yid yo:yor za:zha zh:zho:chi:cmn zu:zul
 """
 _LONGER = """
-ast ber ceb ckb fil fur gsw haw hsb jbo kab lfn lij lmo lzh mai mhr nds pap pms scn szl tlh tpi vec war wuu
-yue
+ast ber ceb chr ckb fil fur gsw haw hmn hsb ilo jbo kab lfn lij lmo lzh mai mhr nah nds pap pms scn szl tlh
+tpi vec war wuu yue
 """
 # What people call their languages at the head of a column, in English and in the language itself.
 _NAMES = """
@@ -162,14 +162,22 @@ def from_header_with_region(cell: str) -> str | None:
     `English (draft)`.
     """
     match = _WITH_REGION.fullmatch(cell)
-    named = from_header(match[1]) if match else None
-    if match is None or named is None:
+    code = from_header_with_explanation(cell)
+    if match is None or code is None:
         return None
-    code, _ = named
     region = match[2].strip()
     if len(region) == 2 and region.isupper():
         return canonical(f"{code}-{region}")
     return code if region[0].isupper() or not region.isascii() else None
+
+
+def from_header_with_explanation(cell: str) -> str | None:
+    """Return the language that heads a column with anything in brackets: yo of `Yoruba
+    (translated)`.
+    """
+    match = _WITH_REGION.fullmatch(cell)
+    named = from_header(match[1]) if match else None
+    return named[0] if named else None
 
 
 def code_of(cell: str) -> str | None:

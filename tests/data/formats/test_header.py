@@ -1,11 +1,14 @@
 """First rows of CSV and TSV that name languages which are not known, and rows that are pairs."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.formats.header import are_sentences, find_header, looks_like_a_pair
+from weft.data.kind import guess_task
+from weft.data.labelled import read_labelled
 from weft.errors import DataError
 
 SENTENCES = [
@@ -114,6 +117,83 @@ class TestCsv:
         assert any("names no languages and is read as a pair" in n for n in text.notes)
 
 
+class TestMoreThanTwoColumns:
+    """`#` stands for a number, `+` for one of three words, `-` for a source, `=` for a target."""
+
+    @pytest.fixture
+    def table(self, tmp_path: Path, ending: str) -> Callable[[str, str], str]:
+        def write(head: str, kinds: str) -> str:
+            between = "\t" if ending == "tsv" else ","
+            lines = [head.replace(",", between)]
+            for i, (src, tgt) in enumerate(SENTENCES):
+                cells = {"#": str(i), "+": "abc"[i % 3], "-": src, "=": tgt}
+                lines.append(between.join(cells[kind] for kind in kinds))
+            path = tmp_path / f"p.{ending}"
+            path.write_text("\n".join(lines) + "\n", "utf-8")
+            return str(path)
+
+        return write
+
+    @pytest.mark.parametrize("ending", ["csv", "tsv"])
+    @pytest.mark.parametrize(
+        ("head", "kinds", "langs"),
+        [
+            ("No,en,chr", "#-=", ("en", "chr")),
+            ("ID,en,kos,Speaker", "#-=+", ("en", "kos")),
+            ("kos,English,Domain", "-=+", ("kos", "en")),
+            ("tag,EN,url,KOS", "+-+=", ("en", "kos")),
+            ("S/N,English,Yoruba (translated)", "#-=", ("en", "yo")),
+            ("Igbo (by hand),English (draft),Note", "-=+", ("ig", "en")),
+        ],
+    )
+    def test_a_code_that_nobody_knows_and_a_name_that_is_explained(
+        self,
+        table: Callable[[str, str], str],
+        head: str,
+        kinds: str,
+        langs: tuple[str, str],
+    ) -> None:
+        path = table(head, kinds)
+        assert guess_task(path) == "translation"
+        text = read_pairs(path)
+        assert langs_of(text) == langs
+        assert (text.src[0], text.tgt[0]) == SENTENCES[0]
+        src, tgt = langs
+        turned = read_pairs(path, tgt, src)
+        assert (turned.src[0], langs_of(turned)) == (SENTENCES[0][1], (tgt, src))
+
+    @pytest.mark.parametrize("ending", ["csv"])
+    @pytest.mark.parametrize(
+        ("head", "kinds"),
+        [
+            ("ID,English,tag", "#-+"),
+            ("ID,mos,kos", "#-="),
+            ("English (draft),English (final),label", "-=+"),
+            ("English,kos,label", "-=+"),
+        ],
+    )
+    def test_other_tables_are_rows(
+        self, table: Callable[[str, str], str], head: str, kinds: str
+    ) -> None:
+        assert guess_task(table(head, kinds)) == "classification"
+
+    @pytest.mark.parametrize("ending", ["csv"])
+    def test_both_ways_out_are_said_where_it_stays_unclear(
+        self, table: Callable[[str, str], str]
+    ) -> None:
+        path = table("ID,Tsalagi,English,Note", "#-=+")
+        with pytest.raises(DataError) as caught:
+            read_labelled([path])
+        assert "--set data.text_column=... --set data.label_column=" in str(
+            caught.value
+        )
+        pairs = "if these are pairs, name two columns by their languages or codes (English,Deutsch or en,kos)"
+        assert pairs in str(caught.value)
+        assert "languages (English,Deutsch) or their codes (en,kos), or" in refusal(
+            path
+        )
+
+
 class TestTsv:
     def test_one_known_language_beside_another_name_is_said(
         self, tmp_path: Path
@@ -150,9 +230,9 @@ class TestTsv:
         words = write(tmp_path / "w.tsv", "en\tkos", WORDS)
         assert len(read_pairs(words)) == len(WORDS) + 1
         assert len(read_pairs(words, "en", "kos")) == len(WORDS)
-        both = write(tmp_path / "b.tsv", "chr\tkos", SENTENCES)
+        both = write(tmp_path / "b.tsv", "mos\tkos", SENTENCES)
         assert len(read_pairs(both)) == len(SENTENCES) + 1
-        assert len(read_pairs(both, "kos", "chr")) == len(SENTENCES)
+        assert len(read_pairs(both, "kos", "mos")) == len(SENTENCES)
 
     @pytest.mark.parametrize(
         "row", ["English\tEnglisch", "English\tAnglais", "no\tnie", "German\tDeutsch"]
@@ -192,7 +272,8 @@ def test_a_pair_is_told_from_names() -> None:
 def test_what_must_be_known_of_a_header() -> None:
     assert find_header(["kos", "en"], None, None) is None
     assert find_header(["kos", "en"], None, None, least_known=1) is not None
-    assert find_header(["kos", "chr"], None, None, least_known=1) is None
-    assert find_header(["kos", "chr"], None, None, least_known=0) is not None
-    assert find_header(["kos", "chr"], "kos", "chr") is not None
+    assert find_header(["kos", "mos"], None, None, least_known=1) is None
+    assert find_header(["kos", "mos"], None, None, least_known=0) is not None
+    assert find_header(["kos", "mos"], "kos", "mos") is not None
+    assert find_header(["kos", "chr"], None, None, least_known=1) is not None
     assert find_header(["Kosraean", "en"], None, None, least_known=0) is None

@@ -178,8 +178,9 @@ class TestMissingColumns:
         )
         keys = {"text": "data.text_column", "label": "data.label_column"}
         other = write(tmp_path / "o.csv", "id,message,category\n1,a,b\n")
-        assert refusal(other, **keys).endswith(
-            "name the right ones by --set data.text_column=... --set data.label_column=..."
+        assert (
+            "name the right ones by --set data.text_column=... --set data.label_column=...; if these are pairs, "
+            in refusal(other, **keys)
         )
         assert "did you mean --set data.label_column=Label?" in refusal(
             path, label="data.label_column"

@@ -65,6 +65,7 @@ def find_header(
     or by both (`source_en`). Of more than two such columns those of the languages asked for are
     read, else those that languages name. Of two columns `least_known` must be known as such; the
     others may be any code of three letters (`kos`). With 0 the row is one of names for certain.
+    Where it may be no pair of words, a language's name may have an explanation in brackets.
     """
     asked = _primaries(src_lang, tgt_lang)
     headings = _headings(cells, asked, with_rare=least_known < 2)
@@ -79,6 +80,10 @@ def find_header(
     are_codes = least_known > 0 and src.is_code and tgt.is_code
     if are_codes and not asked <= named:  # two short words of a text
         return None
+    return _header_of(cells, src, tgt)
+
+
+def _header_of(cells: Sequence[str], src: Heading, tgt: Heading) -> Header:
     return Header(list(cells), src.place, tgt.place, src.lang, tgt.lang)
 
 
@@ -94,8 +99,9 @@ def find_header_of(
         header = header_of_csv(asked[0], src_lang, tgt_lang)
     else:
         header = header_of_tsv(asked, src_lang, tgt_lang)
-        if header is None and len(rows[0]) > 2:
-            header = header_above_numbers(rows)
+    header = header or header_with_rare_code(asked, src_lang, tgt_lang)
+    if header is None and not is_csv and len(rows[0]) > 2:
+        header = header_above_numbers(rows)
     return header and header._replace(cells=list(rows[0]))
 
 
@@ -135,6 +141,40 @@ def header_of_tsv(
     is_asked = _is_of(half, _primaries(src_lang, tgt_lang))
     is_sure = is_asked and not half.is_code and are_sentences(body)
     return _complete(cells, src_lang, tgt_lang, needs_other=not is_sure)
+
+
+def header_with_rare_code(
+    rows: Sequence[Sequence[str]], src_lang: str | None, tgt_lang: str | None
+) -> Header | None:
+    """Return the header of more than two columns of which one is named by a language, and one by a
+    code of three letters that is not known (`kos`), both above running text.
+
+    Such a word may be anything (`tag`, `url`), and then hardly a sentence stands below it.
+    """
+    cells, *body = rows or [[]]
+    if len(cells) <= 2:
+        return None
+    asked = _primaries(src_lang, tgt_lang)
+    heading_of = {heading.place: heading for heading in _headings(cells, asked)}
+    known = []
+    rare = []
+    for place in columns_of_text(rows):
+        column = [row[place] for row in body]
+        if not _is_running_text(column):
+            continue
+        heading = heading_of.get(place)
+        code = languages.code_of(cells[place])
+        if heading is not None:
+            known.append(heading)
+        elif code is not None and len(code) == _LONG_CODE:
+            rare.append(Heading(place, "", code, True, True))
+    if len(known) != 1 or known[0].lang is None:
+        return None
+    if len(rare) != 1:
+        return None
+    both = _in_order([*known, *rare])
+    src, tgt = _chosen(both, src_lang, tgt_lang)
+    return _header_of(cells, src, tgt)
 
 
 def half_of_a_header(
@@ -340,7 +380,7 @@ def _headings(
     """Return the cells that name a column.
 
     A code that is asked for is one even if it is not known. Of two cells `with_rare` any three
-    letters are.
+    letters are; with it, and of more cells, a language may have an explanation in brackets.
     """
     headings = []
     for place, cell in enumerate(cells):
@@ -353,7 +393,33 @@ def _headings(
                 heading = Heading(place, "", code, True, not is_asked)
         if heading is not None:
             headings.append(heading)
+    if with_rare or len(cells) > 2:
+        return _with_explained(cells, headings)
     return headings
+
+
+def _with_explained(cells: Sequence[str], headings: Sequence[Heading]) -> list[Heading]:
+    """Add the columns named like `Yoruba (translated)`, if it takes them to name two languages."""
+    named = {heading.place for heading in headings}
+    explained = []
+    for place, cell in enumerate(cells):
+        lang = languages.from_header_with_explanation(cell)
+        if place not in named and lang is not None:
+            explained.append(Heading(place, "", lang, is_code=False))
+    both = _in_order([*headings, *explained])
+    if _names_two(headings) or not _names_two(both):
+        return list(headings)
+    return both
+
+
+def _names_two(headings: Sequence[Heading]) -> bool:
+    """Return whether the columns are named by two languages or more."""
+    langs = [heading.lang for heading in headings]
+    return len(_primaries(*langs)) >= 2
+
+
+def _in_order(headings: Sequence[Heading]) -> list[Heading]:
+    return sorted(headings, key=lambda heading: heading.place)
 
 
 def _heading(place: int, cell: str, width: int) -> Heading | None:

@@ -25,6 +25,10 @@ from weft.errors import DataError
 _MOST_NAMES = 20  # of the columns that a message lists
 _MOST_CHARS = 40  # of a column's name that a message shows; what has more is a text
 _MOST_WORDS = 5  # of a column's name; what has more is a text
+_PAIRS = (
+    "if these are pairs, name two columns by their languages or codes (English,Deutsch or en,kos), "
+    "or source and target"
+)
 _ZIP = b"PK\x03\x04"  # as which spreadsheets are packed
 NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
@@ -214,8 +218,8 @@ def _remedy(
     names: Sequence[str],
     keys: Mapping[str, str],
 ) -> str:
-    """Say what to do about missing names; where no name resembles a wanted one,
-    the header may be a row of data.
+    """Say what to do about missing names; where no name resembles a wanted one, the header may be a
+    row of data, and a table whose text and labels are both missing may be of pairs.
     """
     near = {column: _near(column, names) for column in missing}
     renaming = _renaming_remedy(near, keys)
@@ -226,7 +230,8 @@ def _remedy(
         header += f" ({','.join(columns)})"
     if any(_is_of_a_row(name) for name in names):
         return f"this looks like a row: {header}"
-    return f"if this is a row, {header}; if it names them, {renaming}"
+    named = f"if this is a row, {header}; if it names them, {renaming}"
+    return f"{named}; {_PAIRS}" if len(columns) > 1 else named
 
 
 def _is_of_a_row(cell: str) -> bool:

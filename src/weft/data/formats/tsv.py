@@ -121,7 +121,8 @@ def _unnamed(path: Path, rows: Sequence[Sequence[str]]) -> str:
     known, unknown = known_and_unknown(cells)
     shown = " and ".join(f"{cell:.40}" for cell in unknown[:_MOST_SHOWN])
     what = "is a table whose first row does not name the two sides"
-    remedy = f"name two of its columns by languages ({names}), or source and target"
+    codes = delimiter.join(("en", _EXAMPLE))
+    remedy = f"name two of its columns by languages ({names}) or their codes ({codes}), or source and target"
     if known and unknown:
         what += f": Weft knows no language by the name or code {shown}"
     if len(cells) == 2:
