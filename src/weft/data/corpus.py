@@ -18,7 +18,7 @@ from weft.console import stages
 from weft.data import languages, split
 from weft.data.base import Corpus, join, reasons
 from weft.data.formats.aligned import open_aligned
-from weft.data.formats.filenames import from_name, pair_from_name
+from weft.data.formats.filenames import from_name, from_two_names, pair_from_name
 from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_lines_within
 from weft.data.formats.pairs import OpenPairs, PairReader, Sides
@@ -225,7 +225,7 @@ def _open_pairs(paths: Sequence[Path], asked: Sides) -> OpenPairs:
         return read(paths[0], asked, pair_from_name(paths[0].name) or (None, None))
     _refuse_no_lines(paths)
     src, tgt = paths
-    return open_aligned(src, tgt, asked, (from_name(src.name), from_name(tgt.name)))
+    return open_aligned(src, tgt, asked, from_two_names(src.name, tgt.name))
 
 
 def _pair_reader(path: Path) -> PairReader:

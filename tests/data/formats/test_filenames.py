@@ -3,7 +3,7 @@
 import pytest
 
 from weft.data import languages
-from weft.data.formats.filenames import from_name, pair_from_name
+from weft.data.formats.filenames import from_name, from_two_names, pair_from_name
 from weft.data.formats.registry import FILE_TYPES
 
 
@@ -34,6 +34,28 @@ def test_the_suffix_names_the_language(name: str, language: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("src", "tgt", "langs"),
+    [
+        ("train.en", "train.chr", ("en", "chr")),
+        ("train.en", "train.kos", ("en", "kos")),
+        ("a.kos.txt.gz", "b.en.gz", ("kos", "en")),
+        ("kos.txt", "en.txt", ("kos", "en")),
+        ("train.kos", "train.mos", (None, None)),
+        ("train.en", "train.src", ("en", None)),
+        ("train.hyp", "train.de", (None, "de")),
+        ("train.en", "train.kosr", ("en", None)),
+        ("train.en", "new.txt", ("en", None)),
+        ("train.en", "abc.txt", ("en", None)),
+        ("train.en", "", ("en", None)),
+    ],
+)
+def test_beside_a_known_language_a_code_of_three_letters_is_one(
+    src: str, tgt: str, langs: tuple[str | None, str | None]
+) -> None:
+    assert from_two_names(src, tgt) == langs
+
+
+@pytest.mark.parametrize(
     ("name", "pair"),
     [
         ("pairs.en-zh.tsv", ("en", "zh")),
@@ -43,6 +65,7 @@ def test_the_suffix_names_the_language(name: str, language: str | None) -> None:
         ("pairs.en-de.csv", ("en", "de")),
         ("pairs.en-de.MD.gz", ("en", "de")),
         ("pt-BR-en.tsv", ("pt-BR", "en")),
+        ("en-chr.tsv", ("en", "chr")),
         ("eng-deu.tsv", ("en", "de")),
         ("train.tsv", None),
         ("two-words.tsv", None),

@@ -10,6 +10,12 @@ _NAMED = re.compile(_ONE)
 _NAMED_PAIR = re.compile(rf"(?:.*[._-])?({_ONE})[-_]({_ONE})")
 # of packed files and of plain text, which is no file type
 _PLAIN_ENDINGS = {"gz", "txt", "tab", "tok", "raw"}
+_RARE = re.compile("[a-z]{3}")
+# endings that say what else a file is, though some are codes of ISO 639-3
+_NO_CODES = """
+all aug bak bpe cor dat dev err fix hyp lem log low new old out pos ref spm src sys tag tgt tmp trg
+trn tst val
+"""
 
 
 def from_name(name: str) -> str | None:
@@ -18,6 +24,29 @@ def from_name(name: str) -> str | None:
     """
     parts = _stem_parts(name)
     return languages.known(parts[-1]) if parts and _NAMED.fullmatch(parts[-1]) else None
+
+
+def from_two_names(src: str, tgt: str) -> tuple[str | None, str | None]:
+    """Return the languages that the names of two aligned files end in.
+
+    Beside a language that is known any code of three letters is one (`kos` of `train.en` and
+    `train.kos`), but not what says that a file is something else (`src`).
+    """
+    src_lang, tgt_lang = from_name(src), from_name(tgt)
+    if src_lang and not tgt_lang:
+        tgt_lang = _rare_code(tgt, beside=src)
+    elif tgt_lang and not src_lang:
+        src_lang = _rare_code(src, beside=tgt)
+    return src_lang, tgt_lang
+
+
+def _rare_code(name: str, beside: str) -> str | None:
+    """Return the code of three letters that a name ends in, or is where the other is a code."""
+    *stem, last = _stem_parts(name) or [""]
+    *other_stem, _ = _stem_parts(beside)
+    is_ending = bool(stem) or not other_stem
+    is_code = _RARE.fullmatch(last) is not None and last not in _NO_CODES.split()
+    return last if is_ending and is_code else None
 
 
 def pair_from_name(name: str) -> tuple[str, str] | None:
