@@ -35,7 +35,10 @@ def test_the_distribution_has_the_name_that_is_asked_for() -> None:
 def test_every_place_says_the_same_version() -> None:
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     assert f"\nversion: {project()['version']}\n" in citation
-    assert f"## {project()['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## {project()['version']}" in changes
+    is_released = f"## {project()['version']}, unreleased" not in changes
+    assert ("date-released" in citation) == is_released
 
 
 def test_what_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,24 @@ def test_text_that_all_may_see_is_not_called_yours(
     assert "m/run holds the checkpoints: delete it before you hand" in said
 
 
+@pytest.mark.parametrize("kind", ["recurrent", "transformer"])
+def test_int8_is_advised_only_for_models_that_have_it(
+    tmp_path: Path, kind: str, write_pairs: Write, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = (
+        f"model.kind={kind}",
+        "model.d_model=16",
+        "training.max_steps=1",
+        "training.threads=1",
+        "data.dev_size=0",
+        "data.test_size=0",
+    )
+    weft.train(out=tmp_path / "m", train=write_pairs(90), settings=settings)
+    said = " ".join(capfd.readouterr().err.split())
+    assert "delete it before you hand the folder on" in said
+    assert ("or hand on what weft quantize writes" in said) == (kind == "transformer")
+
+
 def files_of(folder: Path) -> str:
     """All text that whoever gets the folder can read."""
     kept = (

@@ -13,8 +13,10 @@ from safetensors.torch import load_file, save_file
 import weft
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
+from weft.folder.durable import sha256_of
 from weft.folder.model_folder import CARD, CONFIG, WEIGHTS, RunFolder
 from weft.kernels.machine import Machine
+from weft.run.card import test_score as score_on_card
 from weft.ship.averaging import about_starts, average
 from weft.tasks.choice import load_trainable
 from weft.tasks.trainable_translation import TrainableTranslation
@@ -87,7 +89,22 @@ def test_the_mean_is_a_model_that_says_what_it_is(run: Path, tmp_path: Path) -> 
         .predictor()
         .translate("the cat sees the dog.")
     )
-    assert "mean of those of" in (tmp_path / "out" / CARD).read_text()
+    card = (tmp_path / "out" / CARD).read_text()
+    own, of_run = card.split(f"## The card of {run.name}\n")
+    hashes = {
+        path.name: sha256_of(path / WEIGHTS)[:16]
+        for path in RunFolder(run).checkpoints.glob("step-*")
+    }
+    for name, digest in hashes.items():
+        assert f"- {name} (its weights' sha256 {digest})\n" in own
+    assert "The mean itself was not scored" in own
+    assert "weft translate" in own
+    for heading in ("What it is good for", "Training", "Scores on dev", "Notes"):
+        assert f"## {heading}\n" not in own
+        assert f"\n### {heading}\n" in of_run
+        assert f"\n## {heading}\n" not in of_run
+    assert "the weights are those of step" not in own
+    assert score_on_card(tmp_path / "out" / CARD) == ""
     assert (
         RunFolder(tmp_path / "out").train_hashes.read_bytes()
         == RunFolder(run).train_hashes.read_bytes()
@@ -102,6 +119,14 @@ def test_the_mean_of_models_that_are_alike(run: Path, tmp_path: Path) -> None:
     assert average([run, other], tmp_path / "out") == [str(run), str(other)]
     for name, tensor in load_file(tmp_path / "out" / WEIGHTS).items():
         torch.testing.assert_close(tensor, weights[name] + 0.5)
+    card = (tmp_path / "out" / CARD).read_text()
+    for folder in (run, other):
+        digest = sha256_of(folder / WEIGHTS)[:16]
+        assert f"- {folder.name} (its weights' sha256 {digest})\n" in card
+    (other / CARD).unlink()
+    with_new_manifest(other)
+    average([other, run], tmp_path / "without")
+    assert "The card of" not in (tmp_path / "without" / CARD).read_text()
 
 
 def test_a_language_model_too(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 Source: Vaswani et al. 2017, section 6.1, where the last 5 or 20 checkpoints are averaged.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +26,7 @@ from weft.folder.model_folder import (
     save_model_folder,
 )
 from weft.run.card import ABOUT_RUN, without_folders
-from weft.training.checkpoint import Checkpoints, load_state
+from weft.training.checkpoint import AVERAGE, Checkpoints, load_state
 
 
 def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list[str]:
@@ -139,24 +140,7 @@ def _alike(
 def _write(
     stored: StoredModel, out: Path, weights: dict[str, Tensor], names: Sequence[str]
 ) -> None:
-    card = (
-        (stored.folder / CARD).read_text("utf-8")
-        if (stored.folder / CARD).is_file()
-        else "# A model\n"
-    )
-    listed = "\n".join(f"- {Path(name).name}" for name in names)
-    # nothing of that comes along
-    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")
-    card += f"""
-
-## Averaged
-
-The weights are the mean of those of:
-
-{listed}
-
-The scores above are those of the original model, not of this one.
-"""
+    card = _card(stored, names)
     facts = {
         "averaged": len(names),
         "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest(),
@@ -166,3 +150,48 @@ The scores above are those of the original model, not of this one.
     contents = Contents(arrays, stored.tokenizers, words=words)
     save_model_folder(out, stored.config, contents, card, facts)
     keep_train_hashes(stored.folder, out)
+
+
+def _card(stored: StoredModel, names: Sequence[str]) -> str:
+    """Return the card of a mean: what it is and how to use it, then the first model's, named as
+    that.
+    """
+    path = stored.folder / CARD
+    first = path.read_text("utf-8") if path.is_file() else "# A model\n"
+    head, *sections = re.split(r"^(?=## )", first.replace(ABOUT_RUN, ""), flags=re.M)
+    use = [section for section in sections if section.startswith("## Use\n")]
+    rest = [section for section in sections if section not in use]
+    listed = "\n".join(f"- {_named(Path(name))}" for name in names)
+    top = "".join([head, *use]).rstrip("\n")
+    card = f"""{top}
+
+## Averaged
+
+The weights are the mean of those of:
+
+{listed}
+
+The mean itself was not scored; `weft evaluate` scores it.
+"""
+    if rest:
+        of_first = re.sub(r"^(?=#+ )", "#", "".join(rest), flags=re.M).strip("\n")
+        folder = stored.folder.resolve().name
+        card += f"""
+## The card of {folder}
+
+All of this section is about {folder}, whose tokenizers and settings this model has, and not about the mean.
+
+{of_first}
+"""
+    return without_folders(card)
+
+
+def _named(folder: Path) -> str:
+    """Return the last name of a model or checkpoint with the hash of the weights that were taken
+    from it.
+    """
+    files = durable.read_manifest(folder)["files"]
+    weights = AVERAGE if AVERAGE in files else WEIGHTS
+    return (
+        f"{folder.resolve().name} (its weights' sha256 {files[weights]['sha256'][:16]})"
+    )

@@ -119,7 +119,6 @@ class Task(ABC, Generic[R, C]):
     keeps_words: ClassVar[bool] = False  # of its training text, with the model
     # what text that was trained on does to its scores
     effect_of_overlap: ClassVar[str] = "the score is too high"
-    has_int8: ClassVar[bool] = False  # whether `weft quantize` takes its models
     config: FolderConfig
     tokenizers: tuple[Tokenizer, ...]
     machine: Machine
@@ -218,6 +217,11 @@ class Task(ABC, Generic[R, C]):
     @abstractmethod
     def portrait(self) -> Portrait:
         """Describe the model for its model card."""
+
+    @property
+    def has_int8(self) -> bool:
+        """Return whether `weft quantize` takes the model."""
+        return False
 
     @property
     def labels(self) -> Sequence[str]:

@@ -65,7 +65,6 @@ class Translation(Task[TranslationRecipe, ParallelText]):
     unit: ClassVar[str] = "pairs"
     few_rows: ClassVar[int] = 5000
     keeps_words: ClassVar[bool] = True
-    has_int8: ClassVar[bool] = True
 
     config: TranslationConfig
     tokenizers: tuple[Tokenizer, Tokenizer]
@@ -181,6 +180,10 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             least_ratio=config.least_ratio,
             doubts=Doubts(self.known, config.low_confidence),
         )
+
+    @property
+    def has_int8(self) -> bool:
+        return not self.config.is_recurrent
 
     def portrait(self) -> Portrait:
         src_lang, tgt_lang = self.config.src_lang, self.config.tgt_lang
