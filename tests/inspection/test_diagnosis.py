@@ -24,7 +24,10 @@ from weft.inspection.diagnosis import Cause, Run, diagnose, explain_run, samplin
 from weft.inspection.diagnosis.data import labels_with_few_rows
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.labelling import LabelCount, count_labels
-from weft.inspection.diagnosis.model import labels_missed_in_run, out_of_balance
+from weft.inspection.diagnosis.model import (
+    labels_missed_in_run,
+    out_of_balance,
+)
 from weft.inspection.diagnosis.ranking import CAUSES
 from weft.inspection.diagnosis.training import (
     ended_early,
@@ -35,6 +38,7 @@ from weft.inspection.diagnosis.training import (
     not_learning,
 )
 from weft.inspection.diagnosis.use import contaminated_test, unknown_words
+from weft.inspection.diagnosis.weights import BETWEEN, LESS, TABLE, Weighing
 from weft.inspection.history import History, read_history
 from weft.inspection.probe import Probe
 from weft.kernels.machine import Machine
@@ -590,56 +594,91 @@ def test_names_weights_that_make_a_label_be_named_everywhere(tmp_path: Path) -> 
     cause = causes_of(folder, data)["labels-out-of-balance"]
     assert '"blue" is named' in cause.evidence
     assert "is the label of 24 of 120 rows" in cause.evidence
-    assert "train without training.class_weights (a table now)" in cause.remedy
+    assert cause.remedy == f'train with {TABLE}: that of "blue" is larger now'
+
+
+def test_a_run_without_dev_writes_down_the_rows_of_its_labels(tmp_path: Path) -> None:
+    folder, _ = train_three_labels(
+        tmp_path, "data.dev_size=0", "training.max_steps=2", "training.warmup_steps=0"
+    )
+    verdict = Run.of(folder).verdict
+    assert verdict is not None
+    rows = verdict["judgement"]["figures"]["rows"]
+    assert rows == {"red": 120, "green": 120, "blue": 60}
+
+
+def balance_of(
+    given: Sequence[Sequence[str]],
+    wanted: Sequence[Sequence[str]],
+    weights: Any = None,
+    rows: dict[str, int] | None = None,
+) -> Cause | None:
+    """Without `rows` of training those of the text are a guess."""
+    counts = count_labels(given, wanted)
+    guess = {count.label: count.wanted for count in counts}
+    return out_of_balance(
+        counts, len(wanted), Weighing(rows or guess, bool(rows), weights)
+    )
 
 
 def test_names_a_frequent_label_that_wins_where_nothing_is_seen() -> None:
     """By hand: of 40 rows 24 are red and 16 blue; red is named 38 times."""
     wanted = [["red"]] * 24 + [["blue"]] * 16
     given = [["red"]] * 38 + [["blue"]] * 2
-    cause = out_of_balance(given, wanted, Run(None, None, None, None))
+    cause = balance_of(given, wanted)
     assert cause is not None
     assert cause.evidence == (
         '"red" is named 38 times and is the label of 24 of 40 rows, "blue" is named 2 times and is the label of 16'
     )
     assert "class_weights=balanced" in cause.remedy
-    cause = out_of_balance(wanted, given, Run(None, None, None, None))
+    cause = balance_of(wanted, given)
     assert cause is not None
     assert "weft check" in cause.remedy
     assert "class_weights" not in cause.remedy
 
 
 @pytest.mark.parametrize(
-    ("weights", "remedy"),
+    ("weights", "remedy", "turned_remedy"),
     [
-        ("balanced", "train with a table of training.class_weights in which each"),
-        ({"red": 1.0, "blue": 3.0}, 'train on more rows with the label "blue"'),
+        ("balanced", f"train with {TABLE}: balanced is", f"train with {LESS} than"),
+        (
+            {"red": 1.0, "blue": 3.0},
+            f"train with {TABLE}: those of now are too mild",
+            'train on more rows with the label "red"',
+        ),
+        (
+            {"red": 1.0, "blue": 10.0},
+            'train on more rows with the label "blue"',
+            f"train with {BETWEEN}",
+        ),
+        (
+            {"red": 1.0, "blue": 30.0},
+            'train on more rows with the label "blue"',
+            f'train with {TABLE}: that of "blue" is larger now',
+        ),
     ],
 )
 def test_weights_that_are_too_mild_are_not_taken_back(
-    weights: Any, remedy: str
+    weights: Any, remedy: str, turned_remedy: str
 ) -> None:
-    """Red is frequent in the run's own test, and named too often although blue weighs more."""
+    """Red has ten times the rows in training, and is named too often although blue weighs more; or
+    the other way round.
+    """
     wanted = [["red"]] * 20 + [["blue"]] * 20
-    given = [["red"]] * 38 + [["blue"]] * 2
-    per_class = [
-        {"label": "red", "recall": 1.0, "support": 50},
-        {"label": "blue", "recall": 0.0, "support": 5},
-    ]
-    settings = {"training": {"class_weights": weights}}
-    run = Run({"test": {"per_class": per_class}}, settings, None, None)
-    cause = out_of_balance(given, wanted, run)
+    given = [["red"]] * 35 + [["blue"]] * 5
+    rows = {"red": 50, "blue": 5}
+    cause = balance_of(given, wanted, weights, rows)
     assert cause is not None
     assert cause.remedy.startswith(remedy)
-    turned = out_of_balance(wanted, given, run)  # blue is named too often
+    turned = balance_of(wanted, given, weights, rows)
     assert turned is not None
-    assert turned.remedy.startswith("train without training.class_weights")
+    assert turned.remedy.startswith(turned_remedy)
 
 
 def test_labels_that_are_one_are_named_before_weights_are_advised() -> None:
     wanted = [["Billing"]] * 24 + [["billing "]] * 16
     given = [["Billing"]] * 38 + [["billing "]] * 2
-    cause = out_of_balance(given, wanted, Run(None, None, None, None))
+    cause = balance_of(given, wanted)
     assert cause is not None
     assert (
         cause.remedy
@@ -733,8 +772,9 @@ def test_names_labels_that_are_never_answered_though_accuracy_is_good(
     assert len(rows) > 24
     Path(data).write_text("text,label\n" + "".join(rows))
     cause = causes_of(folder, data)["labels-missed"]
-    assert cause.evidence.endswith(': "no" (0 of 4 rows right)')
-    assert "training.class_weights=balanced; where that is too mild" in cause.remedy
+    assert ': "no" (0 of 4 rows right); rows in training: "no" ' in cause.evidence
+    # as many as of the other label, whatever the text has
+    assert cause.remedy.startswith("others do not have far more rows")
 
     task = load_trainable(folder, PLAIN)
     per_class = [
@@ -762,11 +802,16 @@ def test_names_labels_that_are_never_answered_though_accuracy_is_good(
     assert mild is not None
     assert "inverse of its rows: balanced is too mild here" in mild.remedy
     alike = {**test, "per_class": [per_class[0], {**per_class[1], "support": 7}]}
-    for weights, remedy in (
-        (None, "others do not have far more rows"),
-        ({"no": 1.0, "yes": 9.0}, "train without training.class_weights"),
+    known = {"judgement": {"figures": {"rows": {"no": 60, "yes": 70}}}}
+    heavy = {"no": 1.0, "yes": 9.0}
+    for weights, figures, remedy in (
+        (None, {}, "if others have far more rows in the training text (weft check"),
+        ("balanced", {}, "if others have far more rows in the training text (weft"),
+        (None, known, "others do not have far more rows"),
+        (heavy, known, "train without training.class_weights (a table now)"),
+        (heavy, {}, f"train with {LESS} than now"),
     ):
-        other = cause_by(weights, test=alike)
+        other = cause_by(weights, test=alike, **figures)
         assert other is not None
         assert other.remedy.startswith(remedy)
 
@@ -789,7 +834,7 @@ def test_labels_that_are_mixed_up_in_equal_measure_are_in_balance(
 ) -> None:
     wanted = [["red"]] * 20 + [["blue"]] * 20
     given = [["red"], ["blue"]] * 20
-    assert out_of_balance(given, wanted, Run(None, None, None, None)) is None
+    assert balance_of(given, wanted) is None
     folder, data = train_three_labels(tmp_path)
     assert "labels-out-of-balance" not in causes_of(folder, data)
 

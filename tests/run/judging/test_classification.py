@@ -136,6 +136,7 @@ def test_labels_that_are_alike_and_those_that_dev_lacks_are_said() -> None:
         "dev has no row of 'Billing', 'or-der', 'return' (3 of 5 labels): "
     )
     assert said.figures["not_in_dev"] == ["Billing", "or-der", "return"]
+    assert said.figures["rows"] == counts
     assert said.verdict == found.verdict
 
 

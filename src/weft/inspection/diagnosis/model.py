@@ -4,23 +4,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.data.check.rows import alike_in_words, alike_labels
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import POOR_BLEU, Evidence
 from weft.inspection.diagnosis.labelling import LabelCount
-from weft.inspection.diagnosis.run import Run
 from weft.inspection.diagnosis.sampling import FEW_GIVEN
+from weft.inspection.diagnosis.weights import MOST_NAMED, Weighing
 from weft.inspection.probe import Probe
 from weft.predict.prediction import HOW_TO_END_REPETITION
 from weft.tasks.classification import Classification
 from weft.tasks.translation import in_forms_of
 
-_TABLE = (
-    "a table of training.class_weights in which each label has the inverse of its rows"
-)
 FAR_OFF = 0.2  # surplus answers of some labels, as a share of all rows
-# labels that are named
-MOST_MISSED = 5
 # of the translations, from which on a fault is no exception
 OFTEN = 0.1
 
@@ -197,15 +191,24 @@ def one_label(evidence: Evidence) -> Cause | None:
     label, often = answered.most_common(1)[0]
     if often < 0.95 * count or labelling.most_frequent > 0.8 * count:
         return None
-    remedy = (
-        "check the labels of the training text (weft check); if one of them is far more frequent, give "
-        "training.class_weights a table in which each label has the inverse of its rows"
-    )
+    weighing = weighing_of(evidence, labelling.counts)
     return Cause(
         "one-label",
         f'{often:,} of {count:,} texts are called "{label}", {labelling.accuracy:.0%} of all rightly',
-        _about_weights(evidence.run, label) or remedy,
+        for_one_label(label, weighing),
     )
+
+
+def for_one_label(label: str, weighing: Weighing) -> str:
+    """Say what to do about a label that nearly every text is given."""
+    if weighing.weights is None:
+        return (
+            "check the labels of the training text (weft check); if one of them is far more frequent, give "
+            "training.class_weights a table in which each label has the inverse of its rows"
+        )
+    others = [other for other in weighing.rows if other != label]
+    rarest = min(others, key=weighing.rows.__getitem__, default="")
+    return weighing.advice([rarest], label)
 
 
 def labels_out_of_balance(evidence: Evidence) -> Cause | None:
@@ -213,35 +216,51 @@ def labels_out_of_balance(evidence: Evidence) -> Cause | None:
     labelling = evidence.labelling
     if labelling is None or len(labelling.rows) < FEW_GIVEN:
         return None
-    return out_of_balance(labelling.given, labelling.wanted, evidence.run)
+    counts = labelling.counts
+    return out_of_balance(counts, len(labelling.rows), weighing_of(evidence, counts))
+
+
+def over_and_under(
+    counts: Sequence[LabelCount], num_rows: int
+) -> tuple[LabelCount, LabelCount] | None:
+    """Return the labels that most rows too many, and too few, are given; None where few are."""
+    surplus = [count.given - count.wanted for count in counts]
+    if sum(more for more in surplus if more > 0) < FAR_OFF * num_rows:
+        return None
+    return counts[surplus.index(max(surplus))], counts[surplus.index(min(surplus))]
 
 
 def out_of_balance(
-    given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], run: Run
+    counts: Sequence[LabelCount], num_rows: int, weighing: Weighing
 ) -> Cause | None:
     """Compare how often each label is given with how often it is wanted, by rows."""
-    named = Counter(label for labels in given for label in labels)
-    true = Counter(label for labels in wanted for label in labels)
-    more = {label: named[label] - true[label] for label in sorted(named | true)}
-    over = max(more, key=more.__getitem__)
-    under = min(more, key=more.__getitem__)
-    if sum(surplus for surplus in more.values() if surplus > 0) < FAR_OFF * len(wanted):
+    both = over_and_under(counts, num_rows)
+    if both is None:
         return None
-    alike = alike_labels(dict.fromkeys(more, 1))
-    if any({over, under} & set(group) for group in alike):
-        remedy = f"first unify labels that mean the same: {alike_in_words(alike)}"
-    elif weighted := _about_weights(run, over, under):
-        remedy = weighted
-    elif true[over] < true[under]:
-        remedy = "check whether that label is as rare in the training text as in this text (weft check)"
-    else:
-        remedy = "train with training.class_weights=balanced as well, which gives rare labels more weight"
+    over, under = both
+    missed = [count.label for count in counts if count.is_missed]
+    remedy = weighing.advice(missed or [under.label], over.label)
+    if not remedy:
+        remedy = _without_weights(over, under, weighing, bool(missed))
     return Cause(
         "labels-out-of-balance",
-        f'"{over}" is named {named[over]:,} times and is the label of {true[over]:,} of {len(wanted):,} rows, '
-        f'"{under}" is named {named[under]:,} times and is the label of {true[under]:,}',
+        f'"{over.label}" is named {over.given:,} times and is the label of {over.wanted:,} of {num_rows:,} rows, '
+        f'"{under.label}" is named {under.given:,} times and is the label of {under.wanted:,}',
         remedy,
     )
+
+
+def _without_weights(
+    over: LabelCount, under: LabelCount, weighing: Weighing, is_missed: bool
+) -> str:
+    """Say what to do about labels out of balance that the rows of training do not explain."""
+    if is_missed:
+        return weighing.unexplained()
+    if over.wanted < under.wanted:
+        return "check whether that label is as rare in the training text as in this text (weft check)"
+    if weighing.is_known or weighing.weights is not None:
+        return weighing.unexplained()
+    return "train with training.class_weights=balanced as well, which gives rare labels more weight"
 
 
 def labels_missed(evidence: Evidence) -> Cause | None:
@@ -249,7 +268,10 @@ def labels_missed(evidence: Evidence) -> Cause | None:
     labelling = evidence.labelling
     if labelling is None or len(labelling.rows) < FEW_GIVEN:
         return None
-    return missed_labels(labelling.counts, [], evidence)
+    counts = labelling.counts
+    both = over_and_under(counts, len(labelling.rows))
+    over = both[0].label if both else ""
+    return missed_labels(counts, [], weighing_of(evidence, counts), over)
 
 
 def labels_missed_in_run(evidence: Evidence) -> Cause | None:
@@ -261,7 +283,7 @@ def labels_missed_in_run(evidence: Evidence) -> Cause | None:
     right = {count.label for count in counts if count.right and not count.is_missed}
     figures = (verdict.get("judgement") or {}).get("figures") or {}
     never = [label for label in figures.get("never") or () if label not in right]
-    return missed_labels(counts, never, evidence)
+    return missed_labels(counts, never, weighing_of(evidence, counts))
 
 
 def counts_of_test(scores: Mapping[str, Any]) -> list[LabelCount]:
@@ -281,9 +303,15 @@ def counts_of_test(scores: Mapping[str, Any]) -> list[LabelCount]:
 
 
 def missed_labels(
-    counts: Sequence[LabelCount], never_on_dev: Sequence[str], evidence: Evidence
+    counts: Sequence[LabelCount],
+    never_on_dev: Sequence[str],
+    weighing: Weighing,
+    over: str = "",
 ) -> Cause | None:
-    """Say which labels are missed, by their rows on test, or as never answered on dev."""
+    """Say which labels are missed, by their rows on test, or as never answered on dev.
+
+    `over` is a label that is named far too often.
+    """
     missed = [count for count in counts if count.is_missed]
     said = [
         f'"{one.label}" ({one.right:,} of {one.wanted:,} rows right)' for one in missed
@@ -296,77 +324,29 @@ def missed_labels(
     if not said:
         return None
     more = ""
-    if len(said) > MOST_MISSED:
-        more = f" and {len(said) - MOST_MISSED:,} more"
-    # the run's own test is like its training text, what is given need not be
-    rows = _held_out_rows(evidence.run) or {one.label: one.wanted for one in counts}
-    most = max(rows.values(), default=0)
-    is_rare = all(2 * rows.get(count.label, 0) <= most for count in missed)
+    if len(said) > MOST_NAMED:
+        more = f" and {len(said) - MOST_NAMED:,} more"
     return Cause(
         "labels-missed",
-        f"labels whose rows never get them, or hardly ever: {', '.join(said[:MOST_MISSED])}{more}",
-        _for_missed(labels, is_rare, evidence),
+        f"labels whose rows never get them, or hardly ever: {', '.join(said[:MOST_NAMED])}{more}"
+        f"{weighing.rows_in_words(labels)}",
+        weighing.advice(labels, over) or weighing.unexplained(),
     )
 
 
-def _for_missed(labels: Sequence[str], is_rare: bool, evidence: Evidence) -> str:
-    """Say what to do about labels that are missed; `is_rare` where others have far more rows."""
+def weighing_of(evidence: Evidence, counts: Sequence[LabelCount]) -> Weighing:
+    """Return how the run weighed its labels, and their rows in its training text.
+
+    Of a run that did not write these down its own test tells them, or else `counts` of a text.
+    """
     task = evidence.task
-    alike = alike_labels(dict.fromkeys(task.labels, 1))
-    if any(set(labels) & set(group) for group in alike):
-        return f"first unify labels that mean the same: {alike_in_words(alike)}"
-    if not is_rare:
-        return _without_weights(evidence.run) or (
-            "others do not have far more rows: are equal texts labelled otherwise (weft check finds them)? "
-            "else train for longer, or on more such rows"
-        )
-    more = "train on more rows with these labels"
-    if isinstance(task, Classification) and task.config.multi_label:
-        return f"{more}, or for longer"
-    weights = evidence.run.training.get("class_weights")
-    if weights is None:
-        return f"train with training.class_weights=balanced; where that is too mild, with {_TABLE}; or {more}"
-    return _with_more_weight(evidence.run, more)
-
-
-def _with_more_weight(run: Run, more: str) -> str:
-    """Say what to do about rare labels that their weights do not help enough; `more` is the last
-    resort.
-    """
-    if run.training.get("class_weights") == "balanced":
-        return f"train with {_TABLE}: balanced is too mild here; or {more}"
-    return more
-
-
-def _held_out_rows(run: Run) -> dict[str, int]:
-    """Count the rows of each label in the run's own test; none where that is not known."""
-    test = (run.verdict or {}).get("test") or {}
-    return {count.label: count.wanted for count in counts_of_test(test)}
-
-
-def _about_weights(run: Run, over: str, under: str = "") -> str:
-    """Say what to do about weights where one label is named too often, and perhaps another too
-    seldom.
-
-    Weights make rare labels more frequent: if the label that is named too often is a frequent one,
-    they are too mild. Returns "" where there are none.
-    """
-    rows = _held_out_rows(run)
-    others = [rows[label] for label in rows if label != over]
-    least = rows.get(under, min(others, default=0))
-    if rows.get(over, 0) > 2 * least and run.training.get("class_weights") is not None:
-        of_them = f'the label "{under}"' if under else "the other labels"
-        return _with_more_weight(run, f"train on more rows with {of_them}")
-    return _without_weights(run)
-
-
-def _without_weights(run: Run) -> str:
-    """Say what to do about a label that is named too often where weights may be the cause.
-
-    Returns "" where there are none.
-    """
+    run = evidence.run
     weights = run.training.get("class_weights")
-    if weights is None:
-        return ""
-    said = "balanced" if weights == "balanced" else "a table"
-    return f"train without training.class_weights ({said} now), or with weights that differ less"
+    is_multi = isinstance(task, Classification) and task.config.multi_label
+    verdict = run.verdict or {}
+    figures = (verdict.get("judgement") or {}).get("figures") or {}
+    if rows := figures.get("rows"):
+        return Weighing(rows, True, weights, is_multi)
+    counts = counts_of_test(verdict.get("test") or {}) or counts
+    rows = {count.label: count.wanted for count in counts}
+    return Weighing(rows, False, weights, is_multi)

@@ -70,7 +70,12 @@ def with_labels(
             "are labelled is not known"
         )
     few = {label: count for label, count in train_counts.items() if count < FEW_ROWS}
-    counts = {"alike": alike, "not_in_dev": absent, "few_rows": few}
+    counts = {
+        "alike": alike,
+        "not_in_dev": absent,
+        "few_rows": few,
+        "rows": dict(train_counts),
+    }
     figures = {**judgement.figures, **counts}
     helps = [] if alike else _what_rows_help(train_counts)
     return replace(judgement, says=says, figures=figures, helps=helps)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from weft.data.labelled import label_counts
 from weft.data.texts import Texts
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, WeftError
@@ -64,7 +65,10 @@ def _judge(
     if texts is None:
         return not_judged("the text is not there")
     if texts.dev is None:
-        return not_judged("there is no dev text; give one with --dev, or more text")
+        unjudged = not_judged("there is no dev text; give one with --dev, or more text")
+        if isinstance(task, Classification):  # for weft diagnose
+            return replace(unjudged, figures={"rows": dict(label_counts(texts.train))})
+        return unjudged
     history = _history(folder)
     evaluations = history.evaluations if history else []
     values, _ = deciding(evaluations)
