@@ -698,6 +698,26 @@ def test_what_is_cut_is_said_on_standard_error(
     assert (found["truncated"], found["source_cut"]) == (True, True)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("column", ["text", "2"])
+def test_the_lines_of_a_cell_are_sentences(
+    command: Command, tiny_folder: Path, tmp_path: Path, end: str, column: str
+) -> None:
+    table = tmp_path / "cells.csv"
+    both = f"cat sees dog.{end}bird hears fish."
+    table.write_bytes(f'id,text\n1,"{both}"\n2,"{end}"\n'.encode())
+    asked = ("translate", tiny_folder, "--input", table, "--column", column)
+    first, second = command(*asked, "--json").lines
+    alone = command("translate", tiny_folder, "cat sees dog.", "bird hears fish.").lines
+    found = json.loads(first)
+    assert (found["segments"], found["text"]) == (2, " ".join(alone))
+    assert json.loads(second)["text"] == ""
+    assert command(*asked).lines == [" ".join(alone), ""]
+    output = tmp_path / "out.csv"
+    assert command(*asked, "--output", output).code == 0
+    assert " ".join(alone) in output.read_text("utf-8")
+
+
 def test_fewer_different_samples_than_asked_for_are_told(
     command: Command, tiny_folder: Path
 ) -> None:

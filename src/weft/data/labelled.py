@@ -98,10 +98,11 @@ def read_texts(
     """Yield the text of each row of a table, empty ones too, and the whole row, every column by its
     name.
 
-    Raises DataError as `read_labelled` does.
+    Line breaks in a text stay, here and below: a translator divides it there. Raises DataError as
+    `read_labelled` does.
     """
     for line, row in read_table(path, (text_column,), dropped, [], whole=True):
-        yield _one_line(_as_text(f"{path}:{line}", row[text_column])), row
+        yield _as_text(f"{path}:{line}", row[text_column]).strip(), row
 
 
 def name_of_column(path: Path, column: str) -> str | None:
@@ -141,7 +142,7 @@ def read_column(
         column = names[int(column) - 1]
     keys = {column: "--column"}
     for line, row in read_table(path, (column,), dropped, notes, keys):
-        yield _one_line(_as_text(f"{path}:{line}", row[column]))
+        yield _as_text(f"{path}:{line}", row[column]).strip()
 
 
 def _always_has_names(path: Path) -> bool:
@@ -164,7 +165,7 @@ def _numbered(
         if not count and find_header(cells, None, None):
             notes.append(f"{path}: the first row names the columns and is no text")
         else:
-            yield _one_line(cells[column - 1])
+            yield cells[column - 1].strip()
 
 
 def _refuse_no_column(where: str, column: int, width: int) -> None:
@@ -184,7 +185,7 @@ def read_cell_texts(path: Path, text_column: str) -> Iterator[tuple[str, list[st
     _, header = next(rows)
     place = [name.strip() for name in header].index(text_column)
     for _, cells in rows:
-        yield _one_line(cells[place]), cells
+        yield cells[place].strip(), cells
 
 
 def from_rows(
