@@ -11,7 +11,7 @@ from weft.data.check.documents import look_over_documents
 from weft.data.check.finding import Finding, Rows
 from weft.data.check.rows import look_over_labelled
 from weft.data.check.writing import control_characters, is_misread, markup, misread
-from weft.data.documents import Ends, read_documents
+from weft.data.documents import Ends, from_documents, read_documents
 from weft.data.labelled import from_rows
 
 
@@ -158,6 +158,31 @@ def test_documents_show_their_control_characters(end: Ends, tmp_path: Path) -> N
     (example,) = found["control-characters"].examples
     assert (example.where, example.about) == (f"{tmp_path / 'book.txt'}:1", "[U+0008]")
     assert "word [U+0008] word" in example.text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("Peru.\u200b Orílẹ̀-èdè", True),
+        ("2020\u200b 是的", True),
+        ("ខ្ញុំ\u200bទៅ\u200b Google\u200b now", False),
+        ("ไป\u200bบ้าน", False),
+        ("ខ្ញុំ\u200bទៅ\ufeff", True),
+        ("a zero-width\u200djoiner", False),
+    ],
+)
+def test_a_space_without_width_is_found_unless_the_script_divides_words_by_it(
+    text: str, is_found: bool
+) -> None:
+    rows = Rows(1, "rows", lambda i: "t.tsv:1", lambda i: (text,))
+    assert bool(list(control_characters(rows, ([text],)))) == is_found
+    document = from_documents([f"a line\n{text}"], "book")
+    findings = [
+        finding
+        for finding in look_over_documents(document)
+        if finding.code == "control-characters"
+    ]
+    assert [finding.lines() for finding in findings] == [{"book": [2]}] * is_found
 
 
 def test_a_classifier_is_not_said_to_write() -> None:

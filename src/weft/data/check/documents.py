@@ -1,6 +1,5 @@
 """The checks of documents, one short function each: what in them would spoil a language model."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -17,7 +16,14 @@ from weft.data.check.finding import (
 )
 from weft.data.check.repeats import near_repeats, repeats
 from weft.data.check.words import Vocabulary, Words
-from weft.data.check.writing import CONTROL, markup, misread, wrong_script
+from weft.data.check.writing import (
+    UNSEEN,
+    UNSEEN_REMEDY,
+    markup,
+    misread,
+    unseen_in,
+    wrong_script,
+)
 from weft.data.documents import Documents
 
 MIN_CHARS = 10_000
@@ -39,7 +45,7 @@ def look_over_documents(
         *as_read(rows, documents.files, documents.dropped, documents.notes, warn=2.0),
         *(_too_small(documents) if in_training else ()),
         *_repeated(documents, rows, in_training),
-        *_control_characters(documents, lines, texts),
+        *_control_characters(documents, lines),
         *misread(lines, (texts,)),
         *markup(lines, (texts,)),
         *wrong_script(lines, (texts,)),
@@ -84,22 +90,19 @@ def _repeated(documents: Documents, rows: Rows, also_nearly: bool) -> Iterator[F
     )
 
 
-def _control_characters(
-    documents: Documents, lines: Rows, texts: Sequence[str]
-) -> Iterator[Finding]:
-    counts = [len(CONTROL.findall(text)) for text in documents.texts]
+def _control_characters(documents: Documents, lines: Rows) -> Iterator[Finding]:
+    counts = [len(unseen_in(text).findall(text)) for text in documents.texts]
     found = [i for i, count in enumerate(counts) if count]
     if found:
-        examples = _first_matches(documents, found, CONTROL)
-        what = "control characters, unusual line separators or replacement characters"
+        examples = _first_unseen(documents, found)
         total = sum(counts)
         size = sum(map(len, documents.texts))
-        bad_lines = [i for i, text in enumerate(texts) if CONTROL.search(text)]
+        bad_lines = _lines_with_unseen(documents)
         yield Finding(
             "warning" if total * 1_000 > size else "note",
             "control-characters",
-            f"{examples[0].where}: {what} ({total:,} characters; the first is shown)",
-            "check how the text was converted to UTF-8",
+            f"{examples[0].where}: {UNSEEN} ({total:,} characters; the first is shown)",
+            UNSEEN_REMEDY,
             total,
             tuple(found),
             examples,
@@ -122,16 +125,27 @@ def _by_lines(documents: Documents) -> tuple[Rows, list[str]]:
     return Rows(len(texts), "lines", where, lambda i: (texts[i],)), texts
 
 
-def _first_matches(
-    documents: Documents, found: Sequence[int], pattern: re.Pattern[str]
-) -> tuple[Example, ...]:
-    """Show the first match of the pattern in each of the documents, with its `file:line` and its
-    surroundings.
+def _lines_with_unseen(documents: Documents) -> list[int]:
+    """Find the lines, among those of all documents, with characters that nobody reads."""
+    found = []
+    line = 0
+    for text in documents.texts:
+        pattern = unseen_in(text)
+        for part in text.split("\n"):
+            if pattern.search(part):
+                found.append(line)
+            line += 1
+    return found
+
+
+def _first_unseen(documents: Documents, found: Sequence[int]) -> tuple[Example, ...]:
+    """Show the first character that nobody reads in each of the documents, with its `file:line` and
+    its surroundings.
     """
     examples = []
     for i in found[:NUM_EXAMPLES]:
         text = documents.texts[i]
-        match = pattern.search(text)
+        match = unseen_in(text).search(text)
         start = match.start() if match else 0
         about = excerpt(match[0]) if match else ""
         line = documents.lines[i] + text.count("\n", 0, start)

@@ -14,7 +14,13 @@ from weft.data.scripts import main_script
 LONG_CHARS = 2000
 # C0 but TAB and LF, DEL, C1, the line separators that some tools split at, byte-order marks, and
 # the mark of a failed decoding.
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd\ufeff]")
+_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd\ufeff"
+_UNSEEN = re.compile(f"[{_CONTROL}]")
+# Nobody sees a zero-width space, either; but Thai, Lao, Burmese and Khmer divide words by it.
+_UNSEEN_OR_NO_WIDTH = re.compile(f"[{_CONTROL}\u200b]")
+_DIVIDED_WITHOUT_WIDTH = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+UNSEEN = "control characters, zero-width spaces, unusual line separators or replacement characters"
+UNSEEN_REMEDY = "check how the text was converted to UTF-8; zero-width spaces (U+200B) can be removed"
 # The bytes of one character of UTF-8 as Latin-1 or Windows-1252 would read them.
 _HIGH = "\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u017d\u2018\u2019"
 _HIGH += "\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u017e\u0178"
@@ -51,12 +57,17 @@ def control_characters(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[F
         for i, row in enumerate(zip(*sides, strict=True))
         if any(map(_has_control, row))
     ]
-    what = "control characters, unusual line separators or replacement characters"
-    remedy = "check how the text was converted to UTF-8"
-    first = rows.spot(CONTROL.search)
+    first = rows.spot(lambda text: unseen_in(text).search(text))
     yield from rows.shares(
-        found, "control-characters", what, remedy, 0.01, evidence=first
+        found, "control-characters", UNSEEN, UNSEEN_REMEDY, 0.01, evidence=first
     )
+
+
+def unseen_in(text: str) -> re.Pattern[str]:
+    """Return what finds the characters in a text that nobody reads."""
+    if "\u200b" in text and not _DIVIDED_WITHOUT_WIDTH.search(text):
+        return _UNSEEN_OR_NO_WIDTH
+    return _UNSEEN
 
 
 def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
@@ -177,6 +188,6 @@ def _has_control(text: str) -> bool:
     """Return whether a text has a control character; printable ASCII, which most text is, need not
     be searched.
     """
-    return (
-        not (text.isascii() and text.isprintable()) and CONTROL.search(text) is not None
-    )
+    if text.isascii() and text.isprintable():
+        return False
+    return unseen_in(text).search(text) is not None
