@@ -444,14 +444,15 @@ def test_on_a_terminal_every_line_is_answered_at_once_and_counted(folder: Path) 
 def test_one_long_document_is_counted_by_its_windows(
     command: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts: list[tuple[int, str]] = []
+    counts: list[tuple[int, str, int]] = []
     monkeypatch.setattr(
-        "weft.console.stages.count", lambda number, unit: counts.append((number, unit))
+        "weft.console.stages.count",
+        lambda number, unit, total=None, _=0.0: counts.append((number, unit, total)),
     )
     (tmp_path / "t.txt").write_text("the cat sees a dog. " * 4000)
     assert command("evaluate", folder, tmp_path / "t.txt").code == 0
-    scored = [number for number, unit in counts if unit == "windows"]
-    assert scored == list(range(1, len(scored) + 1))
+    scored = [(number, total) for number, unit, total in counts if unit == "windows"]
+    assert scored == [(n, len(scored)) for n in range(1, len(scored) + 1)]
     assert len(scored) > 1
 
 

@@ -79,6 +79,27 @@ def test_a_pipe_is_told_the_first_stage_at_once_and_others_when_they_are_slow(
     ]
 
 
+def test_of_a_known_total_the_time_left_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("time.monotonic", clock)
+    monkeypatch.setattr(stages, "TICK", 1e6)
+    counts: list[str] = []
+    monkeypatch.setattr(StageLine, "count", lambda _, text: counts.append(text))
+    with stages.showing("scoring"):
+        for _ in stages.counted(range(1200), "windows", every=600, total=1200):
+            clock.now += 0.5
+    with stages.showing("scoring"):
+        assert [*stages.counted("a", "windows", every=1, total=1)] == ["a"]
+    assert counts == [
+        "600 of 1,200 windows, 0:05:00 left",
+        "1,200 of 1,200 windows, 0:00:00 left",
+        "1 of 1 window, 0:00:00 left",
+    ]
+    capfd.readouterr()
+
+
 @pytest.mark.usefixtures("narrow")
 def test_a_terminal_has_one_line_that_never_wraps_and_makes_room(clock: Clock) -> None:
     line = StageLine(screen := Screen(True), clock)

@@ -127,7 +127,8 @@ def _scored(
         refuse_idle(precision, model.engine)
         with naming_options(decoding):
             stream = model.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
-            predictions = list(stages.counted(stream, task.unit, every=1))
+            shown = stages.counted(stream, task.unit, every=1, total=len(text))
+            predictions = list(shown)
             scores: Any = task.scores_of(text, predictions)
     else:
         scores = task.evaluate(text)

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
 from typing import TextIO, TypeVar
 
 from weft.console.wording import remark
@@ -137,19 +138,31 @@ def enter(stage: str) -> None:
         line.enter(stage)
 
 
-def count(number: int, unit: str) -> None:
-    """Show how many items of a unit, a plural, the stage has done."""
-    if number == 1:
+def count(
+    number: int, unit: str, total: int | None = None, passed: float = 0.0
+) -> None:
+    """Show how many items of a unit, a plural, the stage has done.
+
+    Of a known total, the time left is shown as well, as `passed` seconds foretell it.
+    """
+    if (total or number) == 1:
         unit = unit.removesuffix("es" if unit.endswith("ches") else "s")
+    said = f"{number:,} {unit}"
+    if total is not None:
+        left = timedelta(seconds=round(passed / number * (total - number)))
+        said = f"{number:,} of {total:,} {unit}, {left} left"
     for line in _shown:
-        line.count(f"{number:,} {unit}")
+        line.count(said)
 
 
-def counted(items: Iterable[T], unit: str, every: int = EVERY) -> Iterator[T]:
+def counted(
+    items: Iterable[T], unit: str, every: int = EVERY, total: int | None = None
+) -> Iterator[T]:
     """Yield the items and show their count after every `every` of them."""
+    began = time.monotonic()
     for number, item in enumerate(items, start=1):
         if number % every == 0:
-            count(number, unit)
+            count(number, unit, total, time.monotonic() - began)
         yield item
 
 

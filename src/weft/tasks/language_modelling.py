@@ -116,7 +116,7 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
         """
         model = self.predictor()
         is_packed = self.config.packing == "packed"
-        windows = scored_windows(store, self.config.window_len, is_packed)
+        windows = [*scored_windows(store, self.config.window_len, is_packed)]
 
         def losses(window: ScoredWindow) -> list[float]:
             found = model.label_log_probs(
@@ -127,7 +127,8 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
         all_losses: list[float] = []
         with ThreadPoolExecutor(self.machine.threads) as pool:
             scored = pool.map(losses, windows)
-            for some in stages.counted(scored, "windows", every=1):
+            total = len(windows)
+            for some in stages.counted(scored, "windows", every=1, total=total):
                 all_losses += some
         return all_losses
 
