@@ -778,6 +778,26 @@ def test_several_labels_stand_in_a_table_as_in_that_of_training(
     assert rows[2][:3] == ["a bird, was merry", "", "0.0000"]
 
 
+def test_rows_that_get_no_label_are_noted_and_counted(
+    command: Command, several: Path, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text("id,text\n7,the cat was sad\n8,a bird was merry\n9,\n")
+    ended = command("classify", several, "--input", path, "--output", out)
+    assert ended.code == 0
+    assert [("no label" in row[-1], row[2]) for row in cells_of(out)[1:3]] == [
+        (False, "cat;low"),
+        (True, ""),
+    ]
+    note = "note: 1 of 3 texts (row 2 (id 8)) gets no label: none has a probability of one half"
+    assert any(note in line for line in ended.messages)
+    ended = command("classify", several, "a bird was merry")
+    assert any("this text gets no label" in line for line in ended.messages)
+    # what has a label is not counted
+    ended = command("classify", several, "the cat was sad")
+    assert not any("no label" in line for line in ended.messages)
+
+
 @pytest.mark.parametrize(("name", "more"), [("out.txt", []), ("out.jsonl", ["--json"])])
 def test_other_names_and_json_are_lines_as_ever(
     command: Command, folder: Path, tmp_path: Path, name: str, more: list[str]

@@ -22,21 +22,30 @@ def test_a_sound_model(command: Command, tiny_folder: Path) -> None:
     assert json.loads(command("diagnose", tiny_folder, "--json").out) == []
 
 
+@pytest.mark.parametrize("word", ["not usable yet", "draft", "usable"])
 def test_where_nothing_is_found_the_verdict_of_the_run_is_said(
-    command: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    word: str,
 ) -> None:
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
     path = folder / "run" / "verdict.json"
     verdict = json.loads(path.read_text())
     verdict["judgement"] = {
-        "verdict": "not usable yet",
-        "says": ["it repeats itself", "x"],
+        "verdict": word,
+        "says": ["counting words does better", "x"],
+        "helps": ["more rows"],
     }
     path.write_text(json.dumps(verdict))
     monkeypatch.setattr("weft.inspection.diagnosis.diagnose", lambda *given: [])
-    reason = "nothing found; by its run it is not usable yet: it repeats itself"
+    reason = f"nothing found; by its run it is {word}: counting words does better"
     remedy = "give text as well, and the model is tried with it"
-    assert command("diagnose", folder).lines == [f"{reason}; {remedy}"]
+    lines = [f"{reason}; {remedy}", "  what would help: more rows"]
+    if word == "usable":
+        lines = [f"nothing found; {remedy}"]
+    assert command("diagnose", folder).lines == lines
 
 
 def test_causes_with_evidence_and_remedy(

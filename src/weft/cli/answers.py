@@ -143,6 +143,7 @@ def note_on(answer: "Classification", text: str) -> str:
         "knows no word of it": answer.nothing_known,
         "knows few words of it": knows_little,
         "unsure": answer.unsure and not answer.nothing_known,
+        "no label": not answer.labels,
         "cut": answer.truncated,
     }
     return "; ".join(doubt for doubt, is_so in doubts.items() if is_so)

@@ -104,13 +104,14 @@ def mostly_unknown(answer: Answer, text: str) -> bool:
 
 
 class GuessedLabels(Guesses):
-    """The guesses of a classifier: also texts without a known word, and empty ones."""
+    """The guesses of a classifier: also texts without a known word, without a label, or empty."""
 
     def __init__(self, unit: str = "line") -> None:
         super().__init__(unit)
         self.nothing_known: list[str] = []  # the first lines of such texts
         self.empty: list[str] = []
-        self.with_nothing = self.num_empty = 0
+        self.without_label: list[str] = []
+        self.with_nothing = self.num_empty = self.num_without_label = 0
 
     def see_label(
         self, answer: "Classification", number: int, text: str, name: str = ""
@@ -119,6 +120,10 @@ class GuessedLabels(Guesses):
 
         A label is a guess where most of the text's words are unknown: it is chosen by all of them.
         """
+        if text.strip() and not answer.labels:
+            self.num_without_label += 1
+            if len(self.without_label) < MOST_NUMBERS:
+                self.without_label.append(name or str(number))
         if not answer.nothing_known:
             self.see(answer, number, name, mostly_unknown(answer, text))
             return
@@ -145,6 +150,12 @@ class GuessedLabels(Guesses):
             which = self._texts(self.num_empty, self.empty)
             notes.append(
                 f"note: {which} {is_or_are} empty; what the model answers there is a guess"
+            )
+        if self.num_without_label:
+            gets = "get" if self.num_without_label > 1 else "gets"
+            which = self._texts(self.num_without_label, self.without_label)
+            notes.append(
+                f"note: {which} {gets} no label: none has a probability of one half"
             )
         return [*notes, *super().lines()]
 

@@ -106,20 +106,25 @@ def diagnose(
         print("\n".join(cause.lines()))
     if not causes:
         tried = "" if data else "; give text as well, and the model is tried with it"
-        print(f"nothing found{_own_verdict(folder)}{tried}")
+        why, *helps = _own_verdict(folder)
+        print("\n".join([f"nothing found{why}{tried}", *helps]))
 
 
-def _own_verdict(folder: Path) -> str:
-    """Return why the run called its model not usable, to follow "nothing found"; "" where not."""
+def _own_verdict(folder: Path) -> list[str]:
+    """Return why the run called its model less than usable, to follow "nothing found", and lines on
+    what would help; an empty text alone where it did not.
+    """
     from weft.folder.layout import RunFolder
-    from weft.run.judging.judgement import NOT_YET
+    from weft.run.judging.judgement import DRAFT, NOT_YET
     from weft.run.record import read_verdict
 
     verdict = read_verdict(RunFolder(folder).verdict)
     judgement = (verdict and verdict.judgement) or {}
-    if judgement.get("verdict") != NOT_YET or not judgement.get("says"):
-        return ""
-    return f"; by its run it is {NOT_YET}: {judgement['says'][0]}"
+    word = judgement.get("verdict")
+    if word not in (DRAFT, NOT_YET) or not judgement.get("says"):
+        return [""]
+    helps = [f"  what would help: {one}" for one in judgement.get("helps") or ()]
+    return [f"; by its run it is {word}: {judgement['says'][0]}", *helps]
 
 
 def selfcheck(folder: Folder) -> None:
