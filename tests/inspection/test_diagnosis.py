@@ -1113,7 +1113,7 @@ def test_few_rows_of_a_label_and_few_steps_by_the_clock_are_told_without_text() 
     assert rows is not None
     assert rows.evidence.endswith("of 'lost', 'stolen': 2 rows of the first")
     assert steps is not None
-    assert "58 steps, where the recipe has 700" in steps.evidence
+    assert "58 steps; without a time limit it would have 700" in steps.evidence
     assert "--set training.max_steps=701" in steps.remedy
     enough = replace(run, verdict={"step": 200})
     evidence = cast(Evidence, SimpleNamespace(run=enough, given=None))

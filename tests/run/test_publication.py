@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +285,11 @@ def test_what_trains_a_run_by_the_clock_for_longer_leaves_the_clock_out() -> Non
     impatient = Verdict(step=6, max_steps=9, evaluations_since_best=2)
     expected = "weft train a --minutes 5 --set training.patience=4"
     assert _longer("weft train a --minutes 5", impatient, False, plan) == expected
+    # a stopped run takes minutes as long as the clock has not decided
+    command = "weft train a --minutes 5"
+    assert _longer(command, impatient, True, plan) == command
+    decided = replace(plan, max_steps=9)
+    assert _longer(command, impatient, True, decided) == "weft train a"
 
 
 @pytest.mark.parametrize(

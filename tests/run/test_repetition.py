@@ -82,8 +82,8 @@ def test_a_lengthened_run_is_repeated_by_the_commands_of_its_card(
     )
     assert note in ended.notes
     assert lengths_of(tmp_path / "run") == [
-        {"after": 0, "max_steps": 15, "patience": None},
-        {"after": 15, "max_steps": 24, "patience": None},
+        {"after": 0, "max_steps": 15, "eval_every": 5, "patience": None},
+        {"after": 15, "max_steps": 24, "eval_every": 5, "patience": None},
     ]
     assert "The run was lengthened: 15 steps, then 24." in section_of(tmp_path / "run")
     recipe, commands = save_recipe(tmp_path / "run")
@@ -194,10 +194,10 @@ def test_the_patience_of_each_length_is_said_where_it_changed(
     """It may have ended the first."""
     train("run", LONGER)
     progress = Progress()
-    progress.begin_length(15, 2)
+    progress.begin_length(15, 5, 2)
     progress.step = 10
-    progress.begin_length(15, 3)  # the same length with more patience
-    progress.begin_length(24, 4)
+    progress.begin_length(15, 5, 3)  # the same length with more patience
+    progress.begin_length(24, 5, 4)
     verdict = Verdict(step=24, max_steps=24, lengths=progress.lengths)
     repeated = repetition_of(RunFolder(tmp_path / "run"), verdict)
     assert repeated is not None

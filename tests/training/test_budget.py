@@ -19,6 +19,7 @@ from weft.config import TrainingSection
 from weft.data.corpus import from_pairs
 from weft.data.documents import from_documents
 from weft.errors import Interrupted, UsageError
+from weft.folder import durable
 from weft.folder.layout import RunFolder
 from weft.kernels.machine import machine_for_use
 from weft.recipes.file import load_recipe
@@ -36,11 +37,12 @@ from weft.training.budget import (
     choose_time_plan,
     more_steps,
     read_time_plan,
+    settings_to_go_on,
 )
 from weft.training.checkpoint import Progress
 from weft.training.log import Log
 from weft.training.schedule import learning_rate
-from weft.training.trainer import OPEN, Trainer
+from weft.training.trainer import OPEN, Plan, Trainer
 
 COSTS = Costs(step=1.0, evaluation=5.0, ending=12.0)
 
@@ -199,9 +201,24 @@ def test_more_time_may_be_given_and_another_number_of_steps_takes_the_place_of_t
         first.eval_every,
         None,
     )
-    fixed = choose_time_plan(path, TrainingSection(max_steps=70), 64, COSTS, None, 30.0)
+    seventy, usual = TrainingSection(max_steps=70), Plan(70, 17, 7)
+    fixed = choose_time_plan(path, seventy, 64, COSTS, None, 30.0, usual)
     assert fixed is not None
-    assert (fixed.max_steps, fixed.plan().last) == (70, 70)
+    # its steps so far are those of the new length
+    assert fixed.plan() == replace(first.plan(), max_steps=70, is_open=False)
+    durable.write_json(path, asdict(first) | {"max_steps": 60})
+    fixed = choose_time_plan(path, seventy, 64, COSTS, None, 30.0, usual)
+    assert fixed is not None
+    assert fixed.plan() == usual
+    # what repeats the steps before has their evaluations
+    assert fixed.as_settings(70)["eval_every"] == first.eval_every
+    # resumed at the same length, it keeps what it has; an earlier version kept the clock's
+    other = replace(usual, eval_every=9, save_every=9)
+    assert choose_time_plan(path, seventy, 64, COSTS, None, 30.0, other) == fixed
+    durable.write_json(path, asdict(fixed) | {"later_eval_every": None})
+    older = choose_time_plan(path, seventy, 64, COSTS, None, 30.0, other)
+    assert older is not None
+    assert older.plan().eval_every == first.eval_every
     assert choose_time_plan(tmp_path / "none", steps, 64, COSTS, None, 30.0) is None
 
 
@@ -299,6 +316,11 @@ def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
     assert by_clock("run", "training.max_steps=90").step == 90
 
 
+def evaluations(folder: Path) -> list[int]:
+    lines = RunFolder(folder).metrics.read_text("utf-8").splitlines()
+    return [line["step"] for line in map(json.loads, lines) if "dev_loss" in line]
+
+
 HELD = ("data.dev_size=24", "data.test_size=0")
 
 
@@ -330,14 +352,22 @@ def test_the_card_repeats_a_run_by_the_clock_that_was_lengthened(
         f"planned by the clock, then lengthened: {steps} steps, then 90; to repeat it without the clock: "
         "first --set training.schedule=wsd "
     )
-    assert note.endswith(f", then the same command with --set {longer}")
+    # evaluations follow the new length: as often as in a run of 90 steps without a clock
+    by_clock("whole", *settings, longer, pairs=216, minutes=None)
+    evaluated = evaluations(tmp_path / "whole")
+    rhythm = f"training.eval_every={evaluated[0]}"
+    later = [step for step in evaluations(tmp_path / "run") if step > steps]
+    assert later == [step for step in evaluated if step > steps]
+    then = f"--set {longer} --set {rhythm}"
+    assert note.endswith(f", then the same command with {then}")
     recipe, commands = save_recipe(tmp_path / "run")
-    assert commands == [[], [longer]]
+    assert commands == [[], [longer, rhythm]]
     chosen = load_recipe(recipe).training
     assert not {chosen.precision, chosen.kernels, chosen.threads} & {"auto", None}
     for command in commands:
         by_clock("card", *command, pairs=216, recipe=recipe, minutes=None)
     assert weights(tmp_path / "card") == weights(tmp_path / "run")
+    assert evaluations(tmp_path / "card") == evaluations(tmp_path / "run")
     by_clock("one", longer, pairs=216, recipe=recipe, minutes=None)
     assert weights(tmp_path / "one") != weights(tmp_path / "run")
 
@@ -454,8 +484,30 @@ def test_other_minutes_in_the_decay_are_said_not_to_count(
     assert plan is not None
     assert (plan.minutes, plan.max_steps) == (1.0, steps)
     notes = json.loads(RunFolder(tmp_path / "run").verdict.read_bytes())["notes"]
-    said = f"the learning rate is falling already: the run has {steps} steps in all, and --minutes no longer counts"
-    assert said in notes
+    said = f"the run has {steps} steps in all, and --minutes no longer counts"
+    assert f"the learning rate is falling already: {said}" in notes
+    # once it is lengthened, its rate falls no more, and minutes count as little
+    with pytest.raises(Interrupted):
+        by_clock("run", "training.max_steps=900", minutes=None, stop_at=steps + 2)
+    with pytest.raises(Interrupted):
+        by_clock("run", minutes=3.0, stop_at=steps + 4)
+    notes = json.loads(RunFolder(tmp_path / "run").verdict.read_bytes())["notes"]
+    assert "the run has 900 steps in all, and --minutes no longer counts" in notes
+
+
+def test_what_is_out_of_patience_gets_patience_and_what_has_no_step_left_gets_steps() -> (
+    None
+):
+    plan = TimePlan(1.0, 80, 10, 10, 5, 0.01, 40)
+    decided = replace(plan, max_steps=40)
+    steps, patience = {"training.max_steps": 81}, {"training.patience": 6}
+    assert settings_to_go_on(decided, 40, 40, 3, None) == steps
+    assert settings_to_go_on(decided, 40, 40, 3, 4) == steps
+    assert settings_to_go_on(decided, 30, 40, 3, 3) == patience
+    # it stopped at the last step: either setting alone would end it there
+    assert settings_to_go_on(decided, 40, 40, 3, 3) == steps | patience
+    # the clock has not decided, and goes on to
+    assert settings_to_go_on(plan, 40, 38, 3, 3) == patience
 
 
 def test_minutes_for_a_finished_run_are_said_not_to_lengthen_it(

@@ -11,9 +11,10 @@ from weft.folder.layout import STOPPED_EARLY, RunFolder, is_finished
 from weft.run.origin import SET_ASIDE, begin_or_resume, set_aside
 from weft.run.record import ENDED, Verdict, read_verdict
 from weft.run.request import Request
-from weft.training.budget import more_steps, read_time_plan
+from weft.training.budget import read_time_plan, settings_to_go_on
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log
+from weft.training.schedule import as_options
 
 
 def take_folder(
@@ -83,15 +84,18 @@ def how_to_extend(request: Request, verdict: Verdict) -> str:
     """Say that a run is finished, and which setting trains it further."""
     by_clock = request.minutes is not None
     ignored = ", and --minutes does not lengthen a finished run" if by_clock else ""
-    if verdict.outcome == STOPPED_EARLY:
-        more = "a larger --set training.patience"
-    else:
-        steps = more_steps(read_time_plan(RunFolder(request.out).plan), verdict.step)
-        instead = " in place of --minutes" if by_clock else ""
-        more = f"--set training.max_steps={steps}{instead}"
+    settings = settings_to_go_on(
+        read_time_plan(RunFolder(request.out).plan),
+        verdict.step,
+        verdict.max_steps,
+        verdict.evaluations_since_best,
+        request.recipe.training.patience,
+    )
+    is_longer = "training.max_steps" in settings
+    instead = " in place of --minutes" if by_clock and is_longer else ""
     return (
         f"{request.out} is finished ({verdict.reason}){ignored}; to train it further, give the same command "
-        f"with {more}"
+        f"with {as_options(settings)}{instead}"
     )
 
 

@@ -30,6 +30,8 @@ MAY_CHANGE = {
     "training.parallel",
     "training.threads",
 }
+# evaluations follow the length of a run, and may change with it
+FOLLOWS_LENGTH = "training.eval_every"
 # in the record of a run that began with --fresh, before the new name of the folder
 SET_ASIDE = "--fresh: an earlier run was set aside as "
 MOST_DIFFERENCES = 8  # shown
@@ -243,8 +245,12 @@ def _some_of(differences: Sequence[str]) -> str:
 
 
 def _recipe_lines(old: Recipe, new: Recipe) -> Iterator[str]:
-    for key, (before, now) in recipe_difference(old, new).items():
-        if key not in MAY_CHANGE:
+    changed = recipe_difference(old, new)
+    may_change = {*MAY_CHANGE}
+    if "training.max_steps" in changed:
+        may_change.add(FOLLOWS_LENGTH)
+    for key, (before, now) in changed.items():
+        if key not in may_change:
             yield f"{key} was {_shown(before)}, is {_shown(now)}"
 
 

@@ -167,7 +167,7 @@ def _plan_by_clock(
             "without it, end it with weft finish, or start over with --fresh"
         )
     recipe = work.recipe
-    usual = make_plan(recipe, work.batches, work.texts).max_steps
+    usual = make_plan(recipe, work.batches, work.texts)
     width = int(recipe.model.model_dump().get("d_model", 1))
     elapsed = time.monotonic() - request.began
     return choose_time_plan(
@@ -205,8 +205,10 @@ def _replaced(
         ends = f"training.max_steps = {fixed} ends the run"
         return (f"{ends}{uncounted}; its schedule stays wsd",)
     if fixed is not None and uncounted and minutes != by_clock.minutes:
-        steps = f"the run has {fixed} steps in all"
-        return (f"the learning rate is falling already: {steps}{uncounted}",)
+        steps = f"the run has {fixed} steps in all{uncounted}"
+        if any(decision["max_steps"] == fixed for decision in by_clock.decisions):
+            steps = f"the learning rate is falling already: {steps}"
+        return (steps,)
     changes = []
     if settings.schedule != "wsd":
         changes.append(f"the schedule {settings.schedule} becomes wsd")

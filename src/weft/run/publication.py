@@ -22,7 +22,7 @@ from weft.run.judging.verdict import judge_run
 from weft.run.record import RunRecord, Verdict
 from weft.run.repetition import Repetition, repetition_of
 from weft.tasks.trainable import TrainableTask
-from weft.training.budget import TimePlan, more_steps, read_time_plan
+from weft.training.budget import TimePlan, read_time_plan, settings_to_go_on
 from weft.training.checkpoint import Checkpoints
 from weft.training.log import Log, evaluation_seconds, roughly
 from weft.training.schedule import as_options
@@ -162,10 +162,21 @@ def _share_ahead(run: TrainedRun, anew: Settings) -> float:
         return max(verdict.max_steps - verdict.step, 0) / max(verdict.step, 1)
     if anew:
         return anew.get("training.max_steps", verdict.step) / max(verdict.step, 1)
-    if verdict.step < verdict.max_steps:  # it ran out of patience
+    settings = _to_go_on(read_time_plan(run.folder.plan), verdict)
+    max_steps = settings.get("training.max_steps")
+    if max_steps is None:  # it ran out of patience
         return 1.0
-    by_clock = read_time_plan(run.folder.plan)
-    return more_steps(by_clock, verdict.step) / max(verdict.step, 1) - 1
+    return max_steps / max(verdict.step, 1) - 1
+
+
+def _to_go_on(by_clock: TimePlan | None, verdict: Verdict) -> Settings:
+    return settings_to_go_on(
+        by_clock,
+        verdict.step,
+        verdict.max_steps,
+        verdict.evaluations_since_best,
+        verdict.patience,
+    )
 
 
 def _known_words(
@@ -240,17 +251,16 @@ def _longer(
     or trains for more steps.
     """
     command = command.replace(" --fresh", "")
+    without_minutes = re.sub(r" --minutes[ =]\S+", "", command)
     if is_stopped:
+        if by_clock is not None and by_clock.max_steps:  # they no longer count
+            command = without_minutes
         return command or "the same call, which continues the run"
-    settings: Settings = {"training.max_steps": more_steps(by_clock, verdict.step)}
+    settings = anew or _to_go_on(by_clock, verdict)
     without = ""
-    if anew:
-        settings = anew
-    elif verdict.step < verdict.max_steps:  # it ran out of patience
-        patience = 2 * max(verdict.evaluations_since_best, 1)
-        settings = {"training.patience": patience}
-    elif by_clock is not None:  # a number of steps takes the place of the clock
-        command = re.sub(r" --minutes[ =]\S+", "", command)
+    if by_clock is not None and "training.max_steps" in settings:
+        # a number of steps takes the place of the clock
+        command = without_minutes
         without = " without minutes and"
     if not command:
         pairs = [f"{key}={value}" for key, value in settings.items()]

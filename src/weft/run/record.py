@@ -47,6 +47,11 @@ class Verdict:
     judgement: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def patience(self) -> int | None:
+        """Return the patience of its latest length; None where it has none, or none is known."""
+        return self.lengths[-1].get("patience") if self.lengths else None
+
     def end(self, outcome: str, exit_code: int, reason: str) -> None:
         """Set how the run ended."""
         self.outcome = outcome

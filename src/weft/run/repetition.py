@@ -140,11 +140,14 @@ def repetition_of(folder: RunFolder, verdict: Verdict) -> Repetition | None:
     lengths: Sequence[Length] = verdict.lengths or lengths_before(folder)
     if by_clock is not None:
         lengths = _joined(lengths, recipe, by_clock)
-    parts = _parts(lengths, verdict)
+    rhythm_follows = by_clock is None and recipe.training.eval_every is None
+    parts = _parts(lengths, verdict, rhythm_follows)
     planned: dict[str, Any] = {}
     if by_clock is not None:
         max_steps = parts[0].max_steps if parts else None
         wanted = by_clock.as_settings(max_steps) | _machine_choices(folder, recipe)
+        if lengths and (eval_every := lengths[0].get("eval_every")):
+            wanted["eval_every"] = eval_every
         for key, value in wanted.items():
             if getattr(recipe.training, key) != value:
                 planned[key] = value
@@ -196,12 +199,18 @@ def _joined(
     return [{**lengths[1], "after": 0}, *lengths[2:]]
 
 
-def _parts(lengths: Sequence[Length], verdict: Verdict) -> list[Part]:
-    """Return the parts of a run with these lengths; none where one of them was never decided."""
+def _parts(
+    lengths: Sequence[Length], verdict: Verdict, rhythm_follows: bool
+) -> list[Part]:
+    """Return the parts of a run with these lengths; none where one of them was never decided.
+
+    `rhythm_follows` says that evaluations follow each length of themselves.
+    """
     if not lengths:
         return [Part(verdict.max_steps, verdict.step, {})]
     ends = [length["after"] or 0 for length in lengths[1:]]
     patience = {length["patience"] for length in lengths if "patience" in length}
+    rhythms = {length["eval_every"] for length in lengths if "eval_every" in length}
     parts = []
     for length, last in zip(lengths, [*ends, verdict.step], strict=True):
         if length["max_steps"] is None:
@@ -209,6 +218,8 @@ def _parts(lengths: Sequence[Length], verdict: Verdict) -> list[Part]:
         settings: Length = {"max_steps": length["max_steps"]}
         if len(patience) > 1 and "patience" in length:
             settings["patience"] = length["patience"]
+        if len(rhythms) > 1 and not rhythm_follows and "eval_every" in length:
+            settings["eval_every"] = length["eval_every"]
         parts.append(Part(length["max_steps"], last, settings))
     return parts
 

@@ -62,8 +62,9 @@ class TimePlan:
 
     `recipe_steps` is what the recipe said when the run began, `usual_steps` what the run would have
     without a clock; None where an earlier version wrote the plan. `max_steps` is None until the
-    decay begins. `decisions` says when what was decided: `step`, `seconds` since the command began,
-    `decay_begins`, `max_steps`.
+    decay begins. `later_eval_every` takes the place of `eval_every` in a run that got another
+    number of steps than the clock had decided. `decisions` says when what was decided: `step`,
+    `seconds` since the command began, `decay_begins`, `max_steps`.
     """
 
     minutes: float
@@ -76,6 +77,7 @@ class TimePlan:
     max_steps: int | None = None
     decisions: list[dict[str, Any]] = field(default_factory=list)
     usual_steps: int | None = None
+    later_eval_every: int | None = None
 
     def applied(self, settings: TrainingSection) -> TrainingSection:
         """Return the settings with the plan's schedule."""
@@ -89,8 +91,23 @@ class TimePlan:
     def plan(self) -> Plan:
         """Return the lengths of the run, open until the number of steps is decided."""
         steps = self.max_steps or self.expected_steps
-        return Plan(
-            steps, self.eval_every, self.save_every, is_open=self.max_steps is None
+        eval_every = self.later_eval_every or self.eval_every
+        return Plan(steps, eval_every, self.save_every, is_open=self.max_steps is None)
+
+    def ended_by(self, plan: Plan) -> "TimePlan":
+        """Return the plan of a run that ends as `plan` says, and no more by the clock.
+
+        On the plateau it keeps its evaluations: its steps so far are those of the new length.
+        """
+        if plan.max_steps == self.max_steps:
+            return self
+        if self.max_steps is None:
+            return replace(self, max_steps=plan.max_steps)
+        return replace(
+            self,
+            max_steps=plan.max_steps,
+            later_eval_every=plan.eval_every,
+            save_every=plan.save_every,
         )
 
     def as_settings(self, max_steps: int | None) -> dict[str, Any]:
@@ -134,6 +151,30 @@ def more_steps(plan: TimePlan | None, steps: int) -> int:
     return more + 1 if more == plan.recipe_steps else more
 
 
+def settings_to_go_on(
+    plan: TimePlan | None,
+    step: int,
+    max_steps: int,
+    since_best: int,
+    patience: int | None,
+) -> dict[str, int]:
+    """Return the settings by which `weft train` takes a run further that ended at `step`.
+
+    `max_steps` (0: not known) are the run's; `since_best` are its evaluations since the best. What
+    ran out of patience gets more of it, and what has no step left more steps.
+    """
+    is_open = plan is not None and plan.max_steps is None
+    is_impatient = step < max_steps
+    if patience is not None and since_best >= patience:
+        is_impatient = True
+    settings = {}
+    if not is_impatient or (step >= max_steps and not is_open):
+        settings["training.max_steps"] = more_steps(plan, step)
+    if is_impatient:
+        settings["training.patience"] = 2 * max(since_best, 1)
+    return settings
+
+
 def usual_save_every(steps: int, eval_every: int) -> int:
     """Return the steps between checkpoints where the recipe does not say them.
 
@@ -149,17 +190,17 @@ def choose_time_plan(
     costs: Costs,
     minutes: float | None,
     elapsed: float,
-    usual_steps: int | None = None,
+    usual: Plan | None = None,
     keys: SmallerKeys = SmallerKeys(),
 ) -> TimePlan | None:
     """Return the plan of the run's first start, or a new one, written down; None where no time is
     asked for.
 
-    `usual_steps` are those of a run without a clock, `keys` those that a message names.
+    `usual` is the plan of a run without a clock, `keys` are those that a message names.
 
     More or less time may be given while the plateau lasts; another `training.max_steps` than the
-    recipe had when the run began takes the place of the clock. Raises UsageError where the time
-    does not suffice.
+    recipe had when the run began takes the place of the clock. Evaluations and checkpoints follow
+    it where the clock had decided another. Raises UsageError where the time does not suffice.
     """
     old = read_time_plan(path)
     if old is None and minutes is None:
@@ -167,9 +208,10 @@ def choose_time_plan(
     if old is None:
         assert minutes is not None
         made = _first_plan(settings, d_model, costs, minutes, elapsed, keys)
-        made = replace(made, usual_steps=usual_steps)
+        made = replace(made, usual_steps=usual.max_steps if usual else None)
     elif settings.max_steps is not None and settings.max_steps != old.recipe_steps:
-        made = replace(old, max_steps=settings.max_steps)
+        assert usual is not None
+        made = old.ended_by(usual)
     elif minutes is None or old.max_steps:
         made = old
     else:

@@ -43,7 +43,7 @@ class Progress:
     what gradients in float16 are multiplied with; else 1. `unlogged_loss` is the sum over the
     `unlogged_steps` since the last logged mean. `lengths` are those that the run has had, one
     after the other: the steps `after` which each counted, its `max_steps` (None: the clock has not
-    decided) and `patience`.
+    decided), `eval_every` and `patience`.
     """
 
     step: int = 0
@@ -61,7 +61,9 @@ class Progress:
     unlogged_steps: int = 0
     lengths: list[dict[str, int | None]] = field(default_factory=list)
 
-    def begin_length(self, max_steps: int | None, patience: int | None) -> None:
+    def begin_length(
+        self, max_steps: int | None, eval_every: int, patience: int | None
+    ) -> None:
         """Note the length of the run from here on, where it is another one than so far."""
         after = 0
         if self.lengths:
@@ -71,6 +73,7 @@ class Progress:
                 self.lengths.pop()
         if not self.lengths or self.lengths[-1]["max_steps"] != max_steps:
             self.lengths.append({"after": after, "max_steps": max_steps})
+        self.lengths[-1]["eval_every"] = eval_every
         self.lengths[-1]["patience"] = patience
 
     def decide_length(self, max_steps: int) -> None:

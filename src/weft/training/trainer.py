@@ -168,7 +168,9 @@ class Trainer(Generic[B]):
             self.restore(state)
             self.log.note(f"from the checkpoint of step {self.progress.step:,}")
         max_steps = None if self.plan.is_open else self.plan.max_steps
-        self.progress.begin_length(max_steps, self.settings.patience)
+        self.progress.begin_length(
+            max_steps, self.plan.eval_every, self.settings.patience
+        )
         self.log.rewind(self.progress.step)
         # stopped after its last checkpoint, before it could say so
         if self._out_of_patience():

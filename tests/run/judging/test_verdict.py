@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from weft.config import SideSection
 from weft.data.tokenizer import build_tokenizer
+from weft.folder.layout import FINISHED_EARLY
 from weft.folder.model_folder import RunFolder
 from weft.inspection.diagnosis import Cause, Run
 from weft.kernels.machine import Machine
@@ -107,9 +109,11 @@ def test_a_run_of_far_fewer_steps_than_its_recipe_has_says_so(
     found = Judgement(USABLE, ["for text like the training text"])
     plan = TimePlan(1.5, recipe_steps, 10, 10, 5, 0.01, steps)
     run = Run({"step": steps}, None, None, None, plan)
-    few = "it had 37 steps, where the recipe has 660: give it more minutes"
+    few = "the clock left the run 37 steps; without a time limit it would have 660: train it for longer"
     said = [*found.says, few]
     assert _of_few_steps(found, run).says == (said if is_said else found.says)
+    stopped = replace(run, verdict={"step": steps, "outcome": FINISHED_EARLY})
+    assert _of_few_steps(found, stopped) == found
     without = Run({"step": steps}, None, None, None)
     assert _of_few_steps(found, without) == found
 

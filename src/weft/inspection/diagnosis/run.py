@@ -11,7 +11,7 @@ from weft.folder.layout import DONE, FINISHED_EARLY, STOPPED_EARLY
 from weft.folder.model_folder import RunFolder
 from weft.inspection.history import History, read_history
 from weft.tasks.task import training_hashes
-from weft.training.budget import TimePlan, read_time_plan
+from weft.training.budget import TimePlan, read_time_plan, settings_to_go_on
 from weft.training.schedule import about_long_warmup
 
 
@@ -25,6 +25,8 @@ class Run:
     num_rows: int | None
     # of a run that the clock ends
     time_plan: TimePlan | None = None
+    # the same, also where a number of steps has taken the place of the clock
+    kept_plan: TimePlan | None = None
 
     @classmethod
     def of(cls, folder: Path) -> "Run":
@@ -34,8 +36,10 @@ class Run:
         num_rows = None if hashes is None else len(hashes.rows)
         verdict = _read_json(files.verdict)
         settings = _read_settings(files)
-        time_plan = _read_time_plan(files, settings)
-        return cls(verdict, settings, _history(folder), num_rows, time_plan)
+        kept_plan = _read_kept_plan(files)
+        time_plan = _counting(kept_plan, settings)
+        history = _history(folder)
+        return cls(verdict, settings, history, num_rows, time_plan, kept_plan)
 
     @property
     def dev_losses(self) -> list[tuple[int, float]]:
@@ -89,6 +93,16 @@ class Run:
         return (self.verdict or {}).get("max_steps") or 0
 
     @property
+    def to_go_on(self) -> dict[str, int]:
+        """Return the settings by which its command takes it further, once it has ended."""
+        since_best = (self.verdict or {}).get("evaluations_since_best") or 0
+        patience = self.training.get("patience")
+        plan = self.kept_plan or self.time_plan
+        return settings_to_go_on(
+            plan, self.steps, self.planned_steps, since_best, patience
+        )
+
+    @property
     def can_continue(self) -> bool:
         """Return whether it was stopped and `weft finish` made a model of what it had saved."""
         return (self.verdict or {}).get("outcome") == FINISHED_EARLY
@@ -114,14 +128,17 @@ def _read_settings(files: RunFolder) -> dict[str, Any] | None:
     return {**settings, "training": training}
 
 
-def _read_time_plan(
-    files: RunFolder, settings: dict[str, Any] | None
-) -> TimePlan | None:
-    """Return a run's plan by the clock; None where a number of steps has taken its place."""
+def _read_kept_plan(files: RunFolder) -> TimePlan | None:
     try:
-        plan = read_time_plan(files.plan)
+        return read_time_plan(files.plan)
     except FolderError:
         return None
+
+
+def _counting(
+    plan: TimePlan | None, settings: dict[str, Any] | None
+) -> TimePlan | None:
+    """Return a run's plan by the clock; None where a number of steps has taken its place."""
     if settings is None or plan is None:
         return None
     steps = settings.get("training", {}).get("max_steps")

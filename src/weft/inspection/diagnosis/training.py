@@ -6,7 +6,6 @@ from statistics import mean
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.run import Run
-from weft.training.budget import more_steps
 from weft.training.schedule import (
     about_long_warmup,
     about_small_factor,
@@ -139,12 +138,14 @@ def _early_by_curve(
 
 
 def longer(run: Run) -> str:
-    """Say how a run gets twice its steps: it continues, or begins anew with a shorter warm-up."""
+    """Say how a run gets more steps: it continues, or begins anew with a shorter warm-up."""
     if anew := begun_anew(run):
         return f"start over: the same command with --fresh {as_options(anew)}"
-    more = f"--set training.max_steps={more_steps(run.time_plan, run.steps)}"
-    instead = "" if run.time_plan is None else " in place of --minutes"
-    return f"give the same command with {more}{instead}; it continues where it ended"
+    settings = run.to_go_on
+    instead = ""
+    if run.time_plan is not None and "training.max_steps" in settings:
+        instead = " in place of --minutes"
+    return f"give the same command with {as_options(settings)}{instead}; it continues where it ended"
 
 
 def begun_anew(run: Run) -> dict[str, int | float]:
@@ -169,16 +170,19 @@ def _is_near_guessing(run: Run, loss_of_guessing: float) -> bool:
 
 def few_of_usual_steps(evidence: Evidence) -> Cause | None:
     """Find that the clock left a run far fewer steps than it would have had without one."""
-    run = evidence.run
+    few = left_few_steps(evidence.run)
+    return Cause("few-steps", few, longer(evidence.run)) if few else None
+
+
+def left_few_steps(run: Run) -> str:
+    """Say that the clock left a run far fewer steps than it would have had without one; "" for any
+    other, and for one that was stopped.
+    """
     plan = run.time_plan
     usual = (plan.usual_steps or plan.recipe_steps or 0) if plan is not None else 0
     if not usual or run.can_continue or run.steps > FEW_OF_USUAL * usual:
-        return None
-    return Cause(
-        "few-steps",
-        f"the clock left the run {run.steps:,} steps, where the recipe has {usual:,}",
-        longer(run),
-    )
+        return ""
+    return f"the clock left the run {run.steps:,} steps; without a time limit it would have {usual:,}"
 
 
 def few_passes(evidence: Evidence) -> Cause | None:

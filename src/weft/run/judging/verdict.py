@@ -11,6 +11,7 @@ from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, WeftError
 from weft.folder.layout import FINISHED_EARLY
 from weft.inspection.diagnosis import Cause, Run, explain_run
+from weft.inspection.diagnosis.training import left_few_steps
 from weft.inspection.diagnosis.use import spelled_share
 from weft.inspection.history import History, read_history
 from weft.run.judging.classification import judge_classifier
@@ -29,7 +30,6 @@ from weft.tasks.trainable import TrainableTask
 from weft.tasks.translation import Translation
 
 LEAST_ROWS = 2  # of dev that a better classifier labels rightly; one may be chance
-FEW_STEPS = 0.25  # of the recipe's: a run of fewer can become far better
 # of the bytes of dev: subwords help a classifier by words that spells more
 MUCH_SPELLED = 0.1
 MOST_SPELLED = 1000  # rows of dev that are looked at
@@ -135,15 +135,11 @@ def _settings_of_new_run(
 
 
 def _of_few_steps(found: Judgement, run: Run) -> Judgement:
-    """Add that the clock left a run far fewer steps than its recipe has."""
-    plan = run.time_plan
-    wanted = None
-    if plan is not None:
-        wanted = plan.usual_steps or plan.recipe_steps
-    if not wanted or run.steps > FEW_STEPS * wanted:
+    """Add that the clock left a run far fewer steps than it would have had without one."""
+    few = left_few_steps(run)
+    if not few:
         return found
-    said = f"it had {run.steps:,} steps, where the recipe has {wanted:,}: give it more minutes"
-    return replace(found, says=[*found.says, said])
+    return replace(found, says=[*found.says, f"{few}: train it for longer"])
 
 
 def _history(folder: Path) -> History | None:
