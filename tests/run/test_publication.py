@@ -83,6 +83,7 @@ def test_the_verdict_stands_in_verdict_json_and_without_any_text_in_the_card(
     assert f"- {judged['verdict']}: {judged['says'][0]}" in card
     assert f"- {judged['says'][1]}" in card
     assert not any(row["reference"] in card for row in judged["examples"])
+    assert "1 thread, training.seed 1, data.seed 1); the weights are those of" in card
     assert "holds checkpoints and the training text" in card
 
 
@@ -543,7 +544,7 @@ def test_a_run_in_bfloat16_is_scored_as_its_model_is_used(
     text = task.read([pairs])
     again = task.scored(text, task.evaluate(text), training_hashes(tmp_path / "m"))
     assert again.to_json() == verdict.test
-    assert "(products in bfloat16, torch kernels, 1 thread)" in (
+    assert "(products in bfloat16, torch kernels, 1 thread, " in (
         tmp_path / "m" / "README.md"
     ).read_text("utf-8")
 

@@ -67,7 +67,8 @@ def model_card(
     the model is good for.
 
     `test_lines` are the scores of the test set as a person reads them; `computed` says in which
-    precision and by which kernels the run computed; `recipe` is the section of what repeats it.
+    precision, by which kernels and from which seeds the run computed; `recipe` is the section of
+    what repeats it.
     """
     texts = [
         f"{name}: {part['size']} from {', '.join(part['files'])} "

@@ -76,6 +76,9 @@ def publish(
     task = task.knowing(_known_words(task, folder, texts), judged.low_confidence)
     record.enter("publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
+    computed = [machine_in_words(folder)]
+    if repetition:
+        computed.append(repetition.seeds())
     card = model_card(
         task,
         known,
@@ -83,7 +86,7 @@ def publish(
         judged.summary(),
         test_lines,
         run.command,
-        machine_in_words(folder),
+        ", ".join(filter(None, computed)),
         repetition.section() if repetition else "",
     )
     task.save(out, names_alone(known), card)

@@ -71,6 +71,11 @@ class Repetition:
         then = "".join(f", then the same command with {options}" for options in later)
         return f"{clock}{self._lengths()}; to repeat it{without}: first {first}{then}"
 
+    def seeds(self) -> str:
+        """Return the seeds of the run in words, those that are the defaults too."""
+        data: Any = self.recipe.data  # of any task
+        return f"training.seed {self.recipe.training.seed}, data.seed {data.seed}"
+
     def section(self) -> str:
         """Return the section of the card that holds the settings."""
         return f"\n## Recipe\n\n{self._how()}\n\n```toml\n{as_toml(self.recipe)}\n```\n"
