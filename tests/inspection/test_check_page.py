@@ -58,10 +58,10 @@ def test_it_lists_every_line_of_a_finding() -> None:
         "note", "markup", "m", "r", 5, (2, 6, 7, 8, 10), places=places, part="train"
     )
     html = page(Checkup("translation", findings=[one]))
-    assert "<summary>All 5 lines</summary>" in html
+    assert "<summary>5 lines</summary>" in html
     assert "<p>a.tsv: 3, 7 to 9</p><p>b.tmx (units): 2</p>" in html
     many = replace(one, places=("a.tsv:1",) * MOST_PLACES)
-    assert "<summary>The first 5,000 lines" in page(
+    assert "<summary>the first 5,000 lines" in page(
         Checkup("translation", findings=[many])
     )
 

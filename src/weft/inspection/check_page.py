@@ -73,12 +73,12 @@ def _finding(finding: Finding) -> str:
 def _lines(finding: Finding) -> str:
     """List the lines of a finding's rows, folded away until one asks for them."""
     count = len(finding.places)
-    which = "The first" if count == MOST_PLACES else "All"
+    which = "the first " if count == MOST_PLACES else ""
     files = [
         f"<p>{escape(name)}: {_runs(numbers)}</p>"
         for name, numbers in finding.lines().items()
     ]
-    title = f"{which} {counted(count, 'lines')}"
+    title = f"{which}{counted(count, 'lines')}"
     return f"<details><summary>{title}</summary>{''.join(files)}</details>"
 
 
