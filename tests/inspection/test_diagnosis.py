@@ -368,6 +368,18 @@ def test_empty_translations_are_named_as_such(
     assert "40 of 40" in found["empty-translations"].evidence
 
 
+def test_references_are_as_long_as_the_model_would_write_them(
+    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A letter and its dots apart are two characters, and one in the translations."""
+    answer_with(monkeypatch, "ö" * 20)
+    target = "o\u0308" * 20
+    rows = "".join(f"a text {i}\t{target}\n" for i in range(30))
+    path = tmp_path / "pairs.en-de.tsv"
+    path.write_text(rows, "utf-8")
+    assert not {"too-short", "too-long"} & causes_of(tiny_folder, str(path)).keys()
+
+
 def test_a_source_that_was_cut_is_no_translation_that_was(
     tiny_folder: Path,
     write_pairs: Callable[[int], str],
