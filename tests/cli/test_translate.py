@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -1176,6 +1177,22 @@ def test_a_prefix_is_what_every_translation_begins_with(
     assert ended.code == 0
     assert len(ended.lines) == 3
     assert all(line.startswith(prefix) for line in ended.lines)
+
+
+def test_a_model_that_is_older_than_its_run_is_said_to_be(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_folder, folder)
+    assert "note" not in command("translate", folder, SENTENCES[0]).err
+    path = folder / "run" / "verdict.json"
+    verdict = json.loads(path.read_bytes())
+    later = {"outcome": "interrupted", "saved_step": 150}
+    path.write_text(json.dumps(verdict | later), "utf-8")
+    said = "the model is of step 120, and its run has saved step 150; to use that: weft finish "
+    ended = command("translate", folder, SENTENCES[0])
+    assert (ended.code, len(ended.lines)) == (0, 1)
+    assert ended.err.startswith(f"weft: note: {said}")
 
 
 def test_what_repeats_itself_is_said_and_can_be_forbidden(

@@ -16,6 +16,7 @@ import pytest
 import weft
 from weft.errors import FolderError, Interrupted, UsageError
 from weft.folder.durable import held
+from weft.folder.layout import newer_state
 from weft.folder.model_folder import RunFolder
 from weft.training.log import Log
 from weft.training.trainer import Trainer
@@ -120,9 +121,16 @@ def test_the_model_that_another_replaces_is_named(
         train(stop=6)
     first = weft.finish(tmp_path / "out")
     assert "replaces" not in capfd.readouterr().err
+    assert newer_state(tmp_path / "out") == ""
     with pytest.raises(Interrupted):
         train(stop=10)
+    saved = verdict_of(tmp_path / "out")["saved_step"]
+    assert newer_state(tmp_path / "out") == (
+        f"the model is of step {first.step}, and its run has saved step {saved}; "
+        f"to use that: weft finish {tmp_path / 'out'}"
+    )
     weft.finish(tmp_path / "out")
+    assert newer_state(tmp_path / "out") == ""
     bleu = f"{first.test['bleu']:.2f}"
     assert first.best_step == 4
     card = (tmp_path / "out" / "README.md").read_text()

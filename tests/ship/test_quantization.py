@@ -158,6 +158,22 @@ def test_the_report_says_what_was_trained_on_and_what_was_left_out(
     assert report["notes"] == [named, *found.notes[1:]]
 
 
+def test_the_card_does_not_say_what_would_help_in_training(
+    tiny_folder: Path, write_pairs: Callable[[int], str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_folder, folder)
+    card = folder / "README.md"
+    helps = "- what would help: stopped at step 5 of 9; the same command continues the run\n"
+    before, heading, after = card.read_text("utf-8").partition("\n## Text\n")
+    card.write_text(f"{before}{helps}{heading}{after}", "utf-8")
+    out = tmp_path / "out"
+    quantize(folder, [write_pairs(3)], out, max_bleu_loss=100)
+    written = (out / "README.md").read_text("utf-8")
+    assert written.startswith(f"{before}{heading}")
+    assert "continues the run" not in written
+
+
 def test_the_card_has_no_score_of_few_pairs_and_nothing_of_what_is_not_there(
     tiny_folder: Path, small: Path, write_pairs: Callable[[int], str], tmp_path: Path
 ) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from itertools import islice, repeat, tee
 from pathlib import Path
@@ -61,8 +61,8 @@ from weft.cli.streams import (
     sink,
 )
 from weft.console.wording import remark
-from weft.errors import UsageError
-from weft.folder.layout import refuse_other_task
+from weft.errors import FolderError, UsageError
+from weft.folder.layout import newer_state, refuse_other_task
 
 if TYPE_CHECKING:
     from weft.config import DecodingSection
@@ -407,6 +407,9 @@ def opened(
         task = load_task(folder, precision, kernels, is_command=True)
     if reason := task.why_no_engine():
         remark(f"weft: without native kernels ({reason}) this takes longer")
+    with suppress(FolderError):  # the model itself is sound
+        if newer := newer_state(folder):
+            remark(f"weft: note: {newer}")
     return task
 
 

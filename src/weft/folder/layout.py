@@ -121,6 +121,25 @@ def command_of(folder: Path) -> str:
     return str(facts.get("command", "")) if isinstance(facts, dict) else ""
 
 
+def newer_state(folder: Path) -> str:
+    """Say that a folder's run has saved steps after its model, and how to make a model of them; ""
+    where it has not, or that is not known.
+    """
+    path = RunFolder(folder).verdict
+    run = durable.read_json(path) if path.is_file() else {}
+    model = durable.read_json(folder / durable.MANIFEST)
+    if not isinstance(run, dict) or not isinstance(model, dict):
+        return ""
+    saved = run.get("saved_step")
+    step = model.get("steps")
+    if run.get("outcome") in (DONE, STOPPED_EARLY) or not isinstance(step, int):
+        return ""
+    if not isinstance(saved, int) or saved <= step:
+        return ""
+    use = shlex.join(["weft", "finish", str(folder)])
+    return f"the model is of step {step:,}, and its run has saved step {saved:,}; to use that: {use}"
+
+
 def how_to_resume(command: str, folder: Path, is_saved: bool) -> str:
     """Return how to continue a stopped run and, if it has saved, how to make a model of it."""
     if command:

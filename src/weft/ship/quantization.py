@@ -6,6 +6,7 @@ new folder, and writes no folder where too much is lost.
 """
 
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -53,6 +54,8 @@ from weft.tasks.translation import (
 )
 
 REPORT = "parity.json"
+# of a card: what would help in training, which the new folder cannot go on with
+_HELPS = re.compile(r"^- what would help: .*\n", re.MULTILINE)
 _TIMED = 500  # texts
 _AT_A_TIME = 256  # texts that are translated before they are counted
 _FEW = 100  # pairs below which scores prove nothing
@@ -433,7 +436,8 @@ def _write(
         else f"# {task.name}\n"
     )
     # nothing of that comes along
-    card = without_folders(card.replace(ABOUT_RUN, "")).rstrip("\n")
+    card = _HELPS.sub("", card.replace(ABOUT_RUN, ""))
+    card = without_folders(card).rstrip("\n")
     card += f"""
 
 ## int8

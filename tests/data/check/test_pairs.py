@@ -297,5 +297,15 @@ def test_units_with_inline_codes_are_named(num_coded: int, severity: str) -> Non
     assert finding.message.startswith(counted)
 
 
+def test_a_month_that_one_side_names_is_no_other_number() -> None:
+    months = [("On 9 January 2020.", "2020 年 1 月 9 日。"), ("May 4.", "5월 4일.")]
+    odd = [("On 9 January 2020.", "2020 年 1 月 8 日。"), ("5 cases.", "5 月 3.")]
+    for pairs, count in ((months, 0), (odd, 2)):
+        rows = [*made(100), *pairs, *[pair[::-1] for pair in pairs]]
+        findings = look_over(corpus(rows))
+        counts = [one.count for one in findings if one.code == "numbers-differ"]
+        assert sum(counts) == 2 * count
+
+
 def test_no_inline_codes_are_no_finding() -> None:
     assert "inline-codes" not in codes(corpus(made(100)))

@@ -41,6 +41,7 @@ _CODED_SHARE = 0.2
 # a text beside so many others, and so great a share of the pairs, is no coincidence
 _MANY = 20
 _MUCH = 0.1
+_MONTH = re.compile(r"\s*[月월]")  # behind the number of a month
 _MOST_NUMBERS = 5  # of a side that are named
 _LETTER = re.compile(r"[^\W\d_]{2}")
 
@@ -228,7 +229,8 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
 
 
 def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
-    found = pairs.alignment.numbers_differ()
+    differ = pairs.alignment.numbers_differ()
+    found = [i for i in differ if not _differ_by_months(pairs, i)]
     what = "both sides have numbers, but not the same ones"
     yield from pairs.rows.shares(
         found,
@@ -238,6 +240,23 @@ def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
         0.05,
         evidence=lambda i: _other_numbers(pairs, i),
     )
+
+
+def _differ_by_months(pairs: PairText, i: int) -> bool:
+    """Return whether all that one side of a pair has more than the other are months: 1 月 for
+    January.
+    """
+    src, tgt = (numbers_in(side[i]) for side in pairs.sides)
+    src_alone = _values(src) - _values(tgt)
+    tgt_alone = _values(tgt) - _values(src)
+    if src_alone and tgt_alone:
+        return False
+    months = Counter[int]()
+    for side, numbers in zip(pairs.sides, (src, tgt), strict=True):
+        for value, match in numbers:
+            if 1 <= value <= 12 and _MONTH.match(side[i], match.end()):
+                months[value] += 1
+    return not (src_alone or tgt_alone) - months
 
 
 def _other_numbers(pairs: PairText, i: int) -> Evidence:
