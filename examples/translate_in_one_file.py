@@ -60,7 +60,7 @@ class Recipe:
     length_penalty: float = 0.6
 
 
-# data/vocabulary.py, `_bpe`
+# data/vocabulary.py, `_bpe`; what surrounds its trainer: data/pipeline.py, `tokenizer_tree`
 def build_tokenizer(texts: list[str], vocab_size: int) -> Tokenizer:
     """Learn byte-pair encoding, section 5.1; a word carries the space before it."""
     tokenizer = Tokenizer(models.BPE())
@@ -246,7 +246,10 @@ class Embedding(nn.Module):
 
 
 class Seq2SeqTransformer(nn.Module):
-    """Encoder and decoder; both embeddings and the output projection are one matrix."""
+    """Encoder and decoder; both embeddings and the output projection are one matrix.
+
+    The projection adds a bias, which the paper's does not.
+    """
 
     def __init__(self, recipe: Recipe, vocab_size: int) -> None:
         super().__init__()
@@ -349,12 +352,13 @@ def train(model: nn.Module, recipe: Recipe, pairs: PairsOfIds) -> list[float]:
 
 
 # decoding/reference.py, there for many sentences and with scores; the limit: predict/rows.py,
-# `most_tokens`
+# `most_tokens`, which allows at most MAX_LEN - 1
 @torch.inference_mode()
 def beam_search(model: nn.Module, src: list[int], recipe: Recipe) -> list[int]:
-    """Return the best target of one sentence, at most 50 tokens longer, both with eos, section 6.1.
+    """Return the best target of one sentence, section 6.1.
 
-    What has not ended by then is returned where nothing has; it has a token in the place of eos.
+    It is at most 50 tokens longer than the source, eos counted on both sides. If nothing has ended
+    by then, the most probable one is returned, which has another token in the place of eos.
     """
     memory, real = model.encode(torch.tensor([[*src, EOS_ID]]))
     limit = min(memory.shape[1] + 50, MAX_LEN)

@@ -229,9 +229,7 @@ def test_a_text_that_has_no_positions_is_told(monkeypatch: pytest.MonkeyPatch) -
     assert str(stopped.value).startswith("a text has 8 tokens: at most 6 fit")
 
 
-def test_what_never_ends_is_one_token_longer_than_its_docstring_says_of_what_does() -> (
-    None
-):
+def test_a_target_without_eos_has_another_token_in_its_place() -> None:
     module = example()
     recipe = module.Recipe(d_model=8, d_ff=8, num_heads=2, num_layers=1)
     model = module.Seq2SeqTransformer(recipe, 30).eval()

@@ -1,6 +1,7 @@
 """A decoder for the search made of a model's own prefill and step.
 
-It serves where there is no native engine: on a GPU, for recurrent models, without native libraries.
+It serves where no native engine does: on a GPU, for recurrent models, without native libraries, and
+with `kernels="torch"`.
 Shapes: R rows of one step, M of the cache before it, V vocabulary.
 """
 

@@ -408,8 +408,8 @@ def what_computes(weights: Weights) -> str:
 
 
 class Session:
-    """Sentences under way: `slots` of them, each with `places` for hypotheses. Used by one thread
-    at a time.
+    """Sentences under way: `num_sentences` of them (slots of the library), each with places for
+    `beam_size` hypotheses. Used by one thread at a time.
     """
 
     begins_together = False

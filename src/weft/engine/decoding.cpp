@@ -579,9 +579,9 @@ struct Session {
             slots[into[s]].allowed.assign(allowed + (s ? allowed_ends[s - 1] : 0), allowed + allowed_ends[s]);
     }
 
-    // New positions of hypotheses: row r is the token at times[r] of place[r] in its slot, and attends to the times
-    // before, each in the place that `ancestors` names. Rows of one call may follow each other. Slots, places and times
-    // are the search's sentences, beams and positions.
+    // New positions of hypotheses: row r is the token at times[r] of place[r] in its slot. It attends to its own time and
+    // to those before, each of which lies in the place that `ancestors` names. Rows of one call may follow each other.
+    // Slots, places and times are the search's sentences, beams and positions.
     template <typename Kind>
     void decode(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times, const int32_t* tokens,
                 const int32_t* ancestors, int64_t stride, const float* beside) {
@@ -636,7 +636,8 @@ void largest_of(const float* x, int64_t size, int64_t count, float* best, int32_
     }
 }
 
-// What log-probabilities are less than logits by; and the largest logit of each block for `largest_of`.
+// The log of the sum of the exponentials: a logit less this is a log-probability. `tops` becomes the largest logit of
+// each block, for `largest_of`.
 float log_of_sum(const float* x, int64_t size, std::vector<float>& tops) {
     constexpr int64_t BLOCK = 4 * LANES;
     tops.resize((size + BLOCK - 1) / BLOCK);

@@ -64,7 +64,7 @@ def attention(
     """Compute softmax(Q K^T / sqrt(d)) V (equation 1), and the weights, which are the softmax.
 
     query (N, H, L, d), key and value (N, H, T, d); weights (N, H, L, T). `mask` is True where a
-    query may attend, None: everywhere.
+    query may attend, to one key at least; None: everywhere.
     """
     head_dim = query.shape[-1]
     root = math.sqrt(head_dim)

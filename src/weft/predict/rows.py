@@ -252,14 +252,15 @@ class RowSearch:
         longest = settings.requested.exhaustive
         if longest is not None and longest < most:
             return "exhaustive"
-        is_full = most == self.max_len - 1  # bos takes a position
+        is_full = most == self.max_len - 1
         return "model.max_len" if is_full else "decoding.max_len_ratio"
 
 
 def most_tokens(decoding: DecodingSection, src_len: int, max_len: int) -> int:
     """Return how many new tokens a row of `src_len` ids may have, without a prefix; both count eos.
 
-    The recipe limits them by the source, the model by its `max_len` positions, one of them for bos.
+    The recipe limits them by the source, the model to one fewer than its `max_len` positions. One
+    more would fit: bos takes a position, but the last token, which nothing reads, needs none.
     """
     by_recipe = math.ceil(decoding.max_len_ratio * src_len) + decoding.max_len_extra
     return max(1, min(max_len - 1, by_recipe))

@@ -43,8 +43,9 @@ class CrossEntropy:
     the target's entropy.
 
     It has three forms, which differ by rounding alone. Training on a CPU takes the native kernel,
-    `operations.cross_entropy`. With training.kernels=torch, on a GPU and without gradients it is
-    `_chunk`. `smoothed_cross_entropy` is the plain form, the reference of the tests.
+    `operations.cross_entropy`. Everywhere else (with training.kernels=torch, without native
+    libraries, on a GPU and without gradients) it is `_chunk`. `smoothed_cross_entropy` is the plain
+    form, the reference of the tests.
 
     With `r_drop` the batch has every row twice (`twice`), and `r_dropped` adds a term for how much
     the two predictions differ.

@@ -140,7 +140,7 @@ def cut_at_limit(evidence: Evidence) -> Cause | None:
     where = f"{ratio:g} times the tokens of their source and {config.decoding.max_len_extra:,} more"
     key = "decoding.max_len_ratio"
     if 2 * limits.count("model.max_len") > cut:
-        # bos takes a position
+        # as `most_tokens` has it
         where = f"the {config.model.max_len - 1:,} tokens that the model can write"
         key = "model.max_len"
     return Cause(
