@@ -67,6 +67,16 @@ def _equal(a: Batch, b: Batch) -> bool:
     return all(np.array_equal(np.asarray(x), np.asarray(y)) for x, y in pairs)
 
 
+@pytest.mark.parametrize("limit", [(200, None), (None, 32)])
+def test_the_sizes_of_an_epoch_are_those_of_its_batches(
+    limit: tuple[int | None, int | None],
+) -> None:
+    batches = Batches(_random_store(), *limit, seed=1)
+    for epoch in (0, 1):
+        sizes = [_size(batch) for batch in _epoch(batches, epoch)]
+        assert batches.sizes(epoch).tolist() == sizes
+
+
 def test_a_batch_has_its_rows_with_bos_eos_and_padding() -> None:
     batch = next(padded_batches(_store([2, 3], [1, 4]), 100))
     assert batch.rows.tolist() == [0, 1]

@@ -65,6 +65,17 @@ def _equal(a: LabelBatch, b: LabelBatch) -> bool:
     return all(np.array_equal(np.asarray(x), np.asarray(y)) for x, y in pairs)
 
 
+@pytest.mark.parametrize("limit", [(200, None), (None, 32)])
+def test_the_sizes_of_an_epoch_are_those_of_its_batches(
+    limit: tuple[int | None, int | None],
+) -> None:
+    store = _random_store()
+    batches = LabelBatches(store, _labels(store), *limit, seed=1, first_id=7)
+    for epoch in (0, 1):
+        sizes = [batch.ids.numel() for batch in _epoch(batches, epoch)]
+        assert batches.sizes(epoch).tolist() == sizes
+
+
 def test_a_batch_has_its_rows_their_labels_and_padding() -> None:
     store = _store([2, 3])
     batch = next(padded_label_batches(store, _labels(store), 100))

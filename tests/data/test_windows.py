@@ -89,6 +89,17 @@ def texts_of(lens: Sequence[int]) -> list[list[int]]:
     ]
 
 
+@pytest.mark.parametrize("kind", [StreamBatches, PackedBatches])
+@pytest.mark.parametrize("lens", [(301,), (5, 40, 12, 1, 33, 90, 8)])
+def test_the_sizes_of_an_epoch_are_those_of_its_batches(
+    kind: type[StreamBatches | PackedBatches], lens: tuple[int, ...]
+) -> None:
+    batches = kind(store_of(*lens), window_len=20, batch_size=3, seed=1)
+    for epoch in (0, 1):
+        sizes = [batch.tgt_in.numel() for batch in epoch_of(batches, epoch)]
+        assert batches.sizes(epoch).tolist() == sizes
+
+
 class TestStream:
     def test_a_single_document_is_read_in_parallel_stretches(self) -> None:
         # 9 // 10 + 1 = 1: no offset

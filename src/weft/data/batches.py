@@ -7,7 +7,7 @@ padded to even numbers and most batches hold a multiple of eight rows: the kerne
 products are set up anew for every shape they meet, and so meet few.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -105,6 +105,10 @@ class Batches:
             )
         return _collate(self._store, plan[position], self._widths)
 
+    def sizes(self, epoch: int) -> Positions:
+        """Count the tokens of each batch of an epoch, padding included."""
+        return padded_sizes(self._planned(epoch), self._widths)
+
     def _planned(self, epoch: int) -> list[Positions]:
         if epoch != self._epoch:
             self._plan = self._make_plan(epoch)
@@ -146,6 +150,15 @@ def shuffled(plan: list[T], generator: np.random.Generator) -> list[T]:
     """Shuffle the batches of an epoch."""
     order = generator.permutation(len(plan))
     return [plan[i] for i in order]
+
+
+def padded_sizes(plan: list[Positions], widths: Sequence[Positions]) -> Positions:
+    """Count the tokens of each batch, padded to its widest row; `widths` are those of all rows."""
+    sizes = np.zeros(len(plan), dtype=np.int64)
+    for number, rows in enumerate(plan):
+        row = sum(int(lens[rows].max()) for lens in widths)
+        sizes[number] = len(rows) * row
+    return sizes
 
 
 def cut_evenly(rows: Positions, size: int) -> list[Positions]:

@@ -19,6 +19,7 @@ from weft.data.batches import (
     cut_evenly,
     epoch_generator,
     even,
+    padded_sizes,
     rows_within,
     shuffled,
     slices,
@@ -108,6 +109,10 @@ class LabelBatches:
                 f"epoch {epoch} has batches 0 to {len(plan) - 1}, not {position}"
             )
         return self._rows.collate(plan[position])
+
+    def sizes(self, epoch: int) -> Positions:
+        """Count the tokens of each batch of an epoch, padding included."""
+        return padded_sizes(self._planned(epoch), [self._rows.widths])
 
     def _planned(self, epoch: int) -> list[Positions]:
         if epoch != self._epoch:

@@ -127,6 +127,12 @@ class StreamBatches:
             num_tgt_tokens=len(starts) * (end - begin),
         )
 
+    def sizes(self, epoch: int) -> Positions:
+        """Count the tokens of each batch of an epoch."""
+        _, starts, length = self._planned(epoch)
+        begins = np.arange(0, length, self._window_len)
+        return len(starts) * np.minimum(length - begins, self._window_len)
+
     def _make_plan(self, epoch: int) -> tuple[Stream, Positions, int]:
         """Return the epoch's stream, where each parallel one starts in it, and how many labels each
         has.
@@ -171,6 +177,13 @@ class PackedBatches:
         start = position * self._batch_size
         rows = self._planned(epoch)[start : start + self._batch_size]
         return _collated(self._pieces, rows)
+
+    def sizes(self, epoch: int) -> Positions:
+        """Count the tokens of each batch of an epoch, padding included."""
+        num_rows = len(self._planned(epoch))
+        begins = np.arange(0, num_rows, self._batch_size)
+        rows = np.minimum(num_rows - begins, self._batch_size)
+        return rows * self._pieces.longest
 
     def _make_plan(self, epoch: int) -> list[list[int]]:
         """Return the pieces of every row."""

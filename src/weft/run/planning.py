@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from torch import nn
+
 from weft.config import Recipe, TrainingSection, size_keys
 from weft.console import stages
 from weft.data.base import Corpus
@@ -27,8 +31,9 @@ from weft.training.budget import (
     usual_save_every,
 )
 from weft.training.checkpoint import Checkpoints
-from weft.training.distributed import World
+from weft.training.distributed import World, clip_gradients
 from weft.training.log import evaluation_seconds, roughly, seconds_left
+from weft.training.optimizer import build_optimizer
 from weft.training.schedule import (
     about_long_warmup,
     about_small_factor,
@@ -262,7 +267,7 @@ def _costs(work: Workload, world: World) -> Costs:
     stages.enter("measuring how long a step takes")
     task = work.task
     texts = work.texts
-    step = _expected_seconds(work) / world.size
+    step = _step_seconds(work, world)
     judged = None
     if texts.dev is not None:
         judged = texts.dev.select(range(min(JUDGED, len(texts.dev))))
@@ -283,22 +288,60 @@ def _scoring_seconds(task: AnyTask, text: Corpus | None, *, on_dev: bool) -> flo
     return 0.0
 
 
-def _expected_seconds(work: Workload) -> float:
-    """Measure a step on a batch of middling length, forward and backward.
+def _step_seconds(work: Workload, world: World) -> float:
+    """Measure a step on a batch of average size, from making the batch to updating the weights.
 
     The trial leaves no trace in training: each step sets its random numbers itself.
     """
     task = work.task
-    batches = work.batches
-    middle = batches.batch(0, batches.num_batches(0) // 2)
+    settings = work.recipe.training
+    place = average_place(work.batches)
+    # the first time sets kernels up
     for _ in range(2):
         started = time.perf_counter()
-        for part in [middle] if work.parts == 1 else middle.parts(work.parts):
+        batch = work.batches.batch(0, place)
+        for part in [batch] if work.parts == 1 else batch.parts(work.parts):
             sums = task.compute_loss(part)
             (sums.loss_sum / sums.num_tokens).backward()  # type: ignore[no-untyped-call]
+            float(sums.loss_sum.detach())  # a GPU has then done its work
         seconds = time.perf_counter() - started
+    update = _update_seconds(task.model, settings)
     task.model.zero_grad()
-    return seconds * work.recipe.training.grad_accum_steps
+    return seconds * settings.grad_accum_steps / world.size + update
+
+
+def _update_seconds(model: nn.Module, settings: TrainingSection) -> float:
+    """Measure the update of the weights by the gradients that are there, and take it back.
+
+    Returns 0 where the memory does not suffice for the trial.
+    """
+    weights = []
+    seconds = 0.0
+    with contextlib.suppress(RuntimeError, MemoryError):
+        weights = [p.detach().clone() for p in model.parameters()]
+        optimizer = build_optimizer(model, settings)
+        # the first time creates the optimizer's state
+        for _ in range(2):
+            started = time.perf_counter()
+            clip_gradients(model, settings.grad_clip_norm)
+            optimizer.step()
+            seconds = time.perf_counter() - started
+    with torch.no_grad():
+        for parameter, before in zip(model.parameters(), weights, strict=False):
+            parameter.copy_(before)
+    return seconds
+
+
+def average_place(batches: AnyBatches[Any]) -> int:
+    """Return the position in the first epoch of a batch whose size is nearest to the average."""
+    sizes = batches.sizes(0)
+    distances = np.abs(sizes - sizes.mean())
+    return int(distances.argmin())
+
+
+def largest_place(batches: AnyBatches[Any]) -> int:
+    """Return the position in the first epoch of a batch than which no other is larger."""
+    return int(batches.sizes(0).argmax())
 
 
 def _num_characters(text: Corpus) -> int:

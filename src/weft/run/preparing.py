@@ -31,7 +31,7 @@ from weft.kernels.machine import Machine, counted_threads, threads_asked, usable
 from weft.kernels.torch_machine import choose_machine, is_out_of_memory
 from weft.predict.parameters import stored_shapes
 from weft.run.origin import read_overrides
-from weft.run.planning import Planned, Workload, choose_plan
+from weft.run.planning import Planned, Workload, choose_plan, largest_place
 from weft.run.record import RunRecord
 from weft.run.request import Request
 from weft.tasks.choice import TASKS
@@ -251,14 +251,14 @@ def _choose_parts(
     log: Log,
 ) -> int:
     """Return the number of parts that each batch is divided into: that of the first start, else the
-    smallest that fits the free memory.
+    smallest by which its largest batch fits the free memory.
 
     Raises OutOfMemoryError where an eighth of a batch does not fit.
     """
     if task.machine.parts:
         return task.machine.parts
     free = free_bytes(torch.device(task.machine.device)) // world.local_size
-    batch = batches.batch(0, batches.num_batches(0) // 2)
+    batch = batches.batch(0, largest_place(batches))
     try:
         parts = parts_to_fit(task.model, task.compute_loss, batch, free)
     except (RuntimeError, MemoryError) as error:

@@ -27,7 +27,7 @@ OF_WEIGHTS = 18
 def parts_to_fit(
     model: nn.Module, compute_loss: Callable[[B], LossSums], batch: B, free: float
 ) -> int:
-    """Return into how many parts to cut batches like this one.
+    """Return into how many parts to cut the batches of a run, the largest of which is given.
 
     As many as it has rows where nothing would suffice.
 

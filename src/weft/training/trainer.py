@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from weft.config import TrainingSection
+from weft.data.store import Positions
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
 from weft.folder.layout import DONE, STOPPED_EARLY
 from weft.kernels.torch_machine import is_out_of_memory
@@ -59,10 +60,12 @@ B_co = TypeVar("B_co", bound=AnyBatch, covariant=True)
 class AnyBatches(Protocol[B_co]):
     """The micro-batches of any task, by epoch and position.
 
-    A place, in this file, is such a pair: (epoch, position), both from 0.
+    A place, in this file, is such a pair: (epoch, position), both from 0. The sizes of an epoch's
+    batches are known without making them.
     """
 
     def num_batches(self, epoch: int) -> int: ...
+    def sizes(self, epoch: int) -> Positions: ...
     def batch(self, epoch: int, position: int) -> B_co: ...
 
 
