@@ -17,10 +17,10 @@ from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from weft.config import TrainingSection
-from weft.data.store import Positions
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
 from weft.folder.layout import DONE, STOPPED_EARLY
 from weft.kernels.torch_machine import is_out_of_memory
@@ -65,7 +65,7 @@ class AnyBatches(Protocol[B_co]):
     """
 
     def num_batches(self, epoch: int) -> int: ...
-    def sizes(self, epoch: int) -> Positions: ...
+    def sizes(self, epoch: int) -> NDArray[np.int64]: ...
     def batch(self, epoch: int, position: int) -> B_co: ...
 
 
