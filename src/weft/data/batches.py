@@ -216,6 +216,13 @@ def rows_within(widths: Positions, limit: int) -> int:
     return round_rows(int(fitting))
 
 
+def stretch_lens(count: int, size: int) -> Positions:
+    """Cut so many into stretches of `size`; return how many each has. The last has what is left."""
+    starts = np.arange(0, count, size)
+    left = count - starts
+    return np.minimum(left, size)
+
+
 def slices(rows: int, count: int) -> list[slice]:
     """Cut so many rows into at most `count` stretches, all but the last equally long."""
     size = -(-rows // count)

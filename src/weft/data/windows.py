@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from weft.data.batches import epoch_generator, shuffled, slices
+from weft.data.batches import epoch_generator, shuffled, slices, stretch_lens
 from weft.data.store import Positions, TextStore
 from weft.data.streams import Pieces, Stream, overlap, places, scoring_starts
 from weft.data.tokenizer import EOS_ID, PAD_ID
@@ -130,8 +130,8 @@ class StreamBatches:
     def sizes(self, epoch: int) -> Positions:
         """Count the tokens of each batch of an epoch."""
         _, starts, length = self._planned(epoch)
-        begins = np.arange(0, length, self._window_len)
-        return len(starts) * np.minimum(length - begins, self._window_len)
+        lens = stretch_lens(length, self._window_len)
+        return len(starts) * lens
 
     def _make_plan(self, epoch: int) -> tuple[Stream, Positions, int]:
         """Return the epoch's stream, where each parallel one starts in it, and how many labels each
@@ -180,10 +180,9 @@ class PackedBatches:
 
     def sizes(self, epoch: int) -> Positions:
         """Count the tokens of each batch of an epoch, padding included."""
-        num_rows = len(self._planned(epoch))
-        begins = np.arange(0, num_rows, self._batch_size)
-        rows = np.minimum(num_rows - begins, self._batch_size)
-        return rows * self._pieces.longest
+        rows = self._planned(epoch)
+        counts = stretch_lens(len(rows), self._batch_size)
+        return counts * self._pieces.longest
 
     def _make_plan(self, epoch: int) -> list[list[int]]:
         """Return the pieces of every row."""
