@@ -37,6 +37,8 @@ from weft.data.segment import split_sentences
             ["Привет. ", "Как дела? ", "И. П. Павлов."],
         ),
         ("Wait! cried he? yes. no.", ["Wait! cried he? yes. no."]),
+        ("Hello!How are you?", ["Hello!How are you?"]),
+        ("我买了。iPhone很好。", ["我买了。", "iPhone很好。"]),
         ("A title\n\nA paragraph", ["A title\n\n", "A paragraph"]),
         ("twelve\nyou left", ["twelve\n", "you left"]),
         ("twelve.\nyou left.", ["twelve.\n", "you left."]),

@@ -142,11 +142,11 @@ BROKEN = {
     ),
     "wrong-direction": Broken(tried_with=exchanged),
     "unknown-words": Broken(tried_with=of_other_words),
-    "longer-than-trained": Broken(
+    "longer-than-read": Broken(
         settings=["data.max_len=5"], tried_with=of_two_sentences
     ),
 }
-HELD_OUT = {"wrong-direction", "unknown-words", "longer-than-trained"}
+HELD_OUT = {"wrong-direction", "unknown-words", "longer-than-read"}
 OF_RUNS = {
     "too-few-steps",
     "not-learning",

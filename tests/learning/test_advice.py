@@ -499,7 +499,7 @@ def test_longer_text_is_read_by_a_larger_limit_or_in_sentences(tmp_path: Path) -
 
     pairs, both = [*TRAIN, *joined(TRAIN)], joined(TEST)
     bleu(tmp_path, pairs, "data.max_len=10", steps=300)
-    said = causes(tmp_path / "model", pair_file(tmp_path, both))["longer-than-trained"]
+    said = causes(tmp_path / "model", pair_file(tmp_path, both))["longer-than-read"]
     assert said == "train with a larger data.max_len, or split the text into sentences"
     before = score(tmp_path, both)
     assert score(tmp_path, TEST) > before + 10

@@ -351,6 +351,24 @@ def test_a_translation_far_shorter_than_any_in_training_is_told(letters_said, ex
     assert not translator(Brief(), least_ratio=0.9).translate("abcdefghi")[0].short
 
 
+def test_a_line_for_each_sentence_brings_back_what_a_short_translation_lacks():
+    """It is the remedy that weft translate names."""
+
+    class First(Echo):
+        """Ends after the first sentence."""
+
+        def next_logits(self, src, prefix):
+            stop = letters().encode(".")[-1]
+            end = src.index(stop) + 1
+            return super().next_logits((*src[:end], EOS_ID), prefix)
+
+    here = translator(First(), by_sentence=True, least_ratio=0.9)
+    texts = ["A cat.A dog.A bird.", "A cat.\nA dog.\nA bird."]
+    together, apart = here.translate(texts)
+    assert (together.text, together.short) == ("A cat.", True)
+    assert (apart.text, apart.short) == ("A cat. A dog. A bird.", False)
+
+
 def test_a_sentence_that_comes_back_empty_is_told_among_others():
     class Silent(Echo):
         def next_logits(self, src, prefix):

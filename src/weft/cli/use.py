@@ -497,8 +497,8 @@ def _doubts(
         )
     elif prediction.short:
         doubts.append(
-            "short: far fewer words than even the shortest translations have in training; about half or more "
-            "may be missing"
+            "short: far fewer tokens for its source than nearly all translations have in training; about half "
+            "or more may be missing; if the text is several sentences, give each on a line of its own"
         )
     if 0 < len(prediction.n_best) < settings.n_best:
         fewer = (

@@ -49,10 +49,11 @@ def split_sentences(text: str, language: str = UNKNOWN) -> list[str]:
     """Cut a text after each sentence; white space stays with the sentence before, so joining gives
     the text back.
 
-    A line break always ends a sentence, a mark not before a small letter. A dot ends none after an
-    initial or a common abbreviation, or within a number; nor after a number of one or two digits
-    with which the sentence begins, as in a list, or which is an ordinal in the text's `language`
-    (BCP-47).
+    A line break always ends a sentence. So does a CJK or Khmer mark, but before a comma, colon or
+    semicolon, and in a quotation that と or って follows. Any other mark needs white space behind
+    it, and no small letter after that. A dot ends none after an initial or a common abbreviation,
+    or within a number; nor after a number of one or two digits with which the sentence begins, as
+    in a list, or which is an ordinal in the text's `language` (BCP-47).
     """
     pieces = []
     start = 0

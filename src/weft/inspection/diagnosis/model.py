@@ -125,7 +125,7 @@ def repetition(evidence: Evidence) -> Cause | None:
 def cut_at_limit(evidence: Evidence) -> Cause | None:
     """Find that many translations were cut at the most tokens that the recipe allows.
 
-    A source that was cut is another matter (`longer_than_trained`).
+    A source that was cut is another matter (`longer_than_read`).
     """
     if evidence.probe is None:
         return None

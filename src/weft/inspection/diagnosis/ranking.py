@@ -42,7 +42,7 @@ from weft.inspection.diagnosis.use import (
     contaminated_test,
     few_rows_given,
     labels_not_in_text,
-    longer_than_trained,
+    longer_than_read,
     unknown_labels,
     unknown_target_words,
     unknown_words,
@@ -80,7 +80,7 @@ CAUSES: Sequence[Find] = (
     repetition,
     cut_at_limit,
     too_short_or_long,
-    longer_than_trained,
+    longer_than_read,
     unknown_labels,
     one_label,
     labels_out_of_balance,
@@ -97,7 +97,7 @@ CAUSES: Sequence[Find] = (
 OF_OTHER_TEXT: Sequence[Find] = (
     unknown_words,
     unknown_target_words,
-    longer_than_trained,
+    longer_than_read,
     unknown_labels,
 )
 

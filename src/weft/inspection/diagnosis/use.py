@@ -116,7 +116,7 @@ def unknown_labels(evidence: Evidence) -> Cause | None:
     return Cause("unknown-labels", f"{first.message}{more}", first.remedy)
 
 
-def longer_than_trained(evidence: Evidence) -> Cause | None:
+def longer_than_read(evidence: Evidence) -> Cause | None:
     """Find sources that are longer than a translator reads at once."""
     if evidence.probe is None:
         return None
@@ -127,7 +127,7 @@ def longer_than_trained(evidence: Evidence) -> Cause | None:
     if long <= 0.05 * len(sources):
         return None
     return Cause(
-        "longer-than-trained",
+        "longer-than-read",
         f"{long:,} of {len(sources):,} sources have more than the {limit:,} tokens that the model reads at once",
         f"train with a larger {task.config.limiting_key}, or split the text into sentences",
     )
