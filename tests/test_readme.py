@@ -38,6 +38,7 @@ from weft.kernels.machine import machine_for_use
 from weft.model.attention import AttentionRecord
 from weft.model.transformer import Seq2SeqTransformer, count_parameters
 from weft.recipes.file import load_recipe, recipe_names
+from weft.run.origin import FOLLOWS_LENGTH, MAY_CHANGE
 from weft.tasks.choice import load_trainable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -371,6 +372,21 @@ def test_every_recipe_key_has_its_reason() -> None:
     assert [key for key, reason in rows if not reason.startswith(words)] == []
     assert house.recipe_keys(page) == len({key for key, _ in rows} - {"task"})
     assert house.recipe_keys(page) <= 100
+
+
+def test_the_pages_name_all_that_may_change_in_a_run() -> None:
+    """A paragraph of each page lists these keys and no others."""
+    keys = {key.removeprefix("training.") for key in (*MAY_CHANGE, FOLLOWS_LENGTH)}
+    begins = {
+        "translation.md": "the command must describe the same run.",
+        "decisions.md": "Only the length of a run",
+    }
+    for page, begin in begins.items():
+        words = (ROOT / "docs" / page).read_text("utf-8").split()
+        text = " ".join(words)
+        listed = text.split(begin)[1].split("other difference")[0]
+        named = re.findall("`(?:training\\.)?([a-z_]+)`", listed.lower())
+        assert {*named} == keys, page
 
 
 def documented_keys(text: str) -> dict[str, str]:

@@ -97,7 +97,8 @@ def begin_or_resume(
     this one takes.
 
     Raises UsageError, with the difference, where the folder's run was begun from something else and
-    has saved a step. Only lengths of the run may change, and the texts with `allow_data_change`.
+    has saved a step. Only `MAY_CHANGE` may change, `FOLLOWS_LENGTH` with the length, and the
+    texts with `allow_data_change`.
     """
     facts = {
         "recipe": recipe.model_dump(mode="json"),
