@@ -35,9 +35,10 @@ _LONGEST_LABEL = 40
 def guess_task(
     item: str, text_column: str = COLUMNS[0], label_column: str = COLUMNS[1]
 ) -> str:
-    """Guess the task of DATA; what is missing or cannot be read is taken for pairs.
+    """Guess the task of the text that `item` names.
 
-    Raises DataError for a spreadsheet: its rows may be of any task.
+    What is missing or cannot be read is taken for pairs. Raises DataError for a spreadsheet: its
+    rows may be of any task.
     """
     named = type_of_name(Path(item))
     if named is not None and named.name == "sheet":
@@ -109,9 +110,7 @@ def first_lines(path: Path) -> list[str]:
 
 
 def _has_labels(rows: list[list[str]]) -> bool:
-    """Return whether one of two columns says a few words again and again, and the other never a
-    single word alone.
-    """
+    """Return whether of two columns exactly one repeats a few single words."""
     if len(rows) < _FEWEST_ROWS or any(len(row) != 2 for row in rows):
         return False
     first = _are_labels([row[0].strip() for row in rows])

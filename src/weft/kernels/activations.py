@@ -2,7 +2,7 @@
 
 Every engine goes by it: `modules.py` has their modules in PyTorch, `weft.engine.plain` their
 formulas in NumPy, `vectors.h` the native code of those that have a number here. What has no native
-code PyTorch computes in training and NumPy in use, and a run and `weft translate` say so.
+code is computed by PyTorch in training and by NumPy in use; a run and `weft translate` say so.
 CONTRIBUTING.md has the steps that add an activation or a norm.
 """
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from weft.config import CausalSection, ClassifierSection
 
+# The hash of `weft.engine.ngrams`, which computes it in NumPy: both change together.
 # a Mersenne prime; below it, the product of two numbers fits into 63 bits
 PRIME = 2**31 - 1
 # spreads pairs evenly modulo PRIME, by the spectral test of Fishman and Moore 1986

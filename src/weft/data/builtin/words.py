@@ -110,7 +110,8 @@ class Filler:
 
     `units` are its content words, grouped by the part of the grammar that chose them (verb,
     object): two words of different units make a combination that can be held out. `agr` indexes
-    `AGREEMENT`.
+    `AGREEMENT`. `adjective_slots` has, for each language and form that can take an adjective, what
+    stands around it: article, ending of the adjective, noun.
     """
 
     key: str
@@ -191,11 +192,6 @@ AFTER_DER = {
 }
 NEGATION = re.compile(r"\b(nicht|kein)")
 PRONOUN = {"nom": ("er", "sie", "es", "sie"), "acc": ("ihn", "sie", "es", "sie")}
-
-
-def ein_word(stem: str, ending: str) -> str:
-    """Return an article of the "ein" kind with its ending; "unser" and its kin keep their e."""
-    return stem + ending
 
 
 def dative_plural(noun: str) -> str:
@@ -345,14 +341,14 @@ def _german_noun(
         article = DEFINITE[case].split()[gender]
         ending = EIN_ENDINGS[case][gender]
         dies = "dies" + {"der": "er", "die": "e", "das": "es"}.get(article, article[1:])
-        jen = "d" + article[1:] + " " + word + " da"
         stems = ("kein", *POSSESSIVE["de"])
-        kein, *owned = (f"{ein_word(stem, ending)} {word}" for stem in stems)
+        # "unser" keeps its e before an ending
+        kein, *owned = (f"{stem}{ending} {word}" for stem in stems)
         indefinite = word if gender == 3 else f"ein{ending} {word}"
         forms |= {
             f"def.{case}": f"{article} {word}",
             f"this.{case}": f"{dies} {word}",
-            f"that.{case}": jen,
+            f"that.{case}": f"{article} {word} da",
         }
         forms |= {
             f"indef.{case}": indefinite,
