@@ -94,7 +94,7 @@ def train(asked: argparse.Namespace) -> None:
             optimizer=build_optimizer(model, settings),
             settings=settings,
             plan=Plan(MANY, MANY, MANY),
-            rate=lambda step: settings.learning_rate,
+            rate=lambda step, last: settings.learning_rate,
             checkpoints=Checkpoints(Path(scratch), 1),
             log=Log(quiet=True),
         ).run()

@@ -1098,8 +1098,27 @@ def test_a_run_by_the_clock_gets_a_number_of_steps(tiny_folder: Path) -> None:
     # 240 would leave it to the clock again
     assert cause.remedy == (
         "give the same command with --set training.max_steps=241 in place of --minutes; "
-        "it continues where it ended"
+        "it continues where it ended, at a higher learning rate"
     )
+
+
+@pytest.mark.parametrize(
+    ("schedule", "is_higher"),
+    [("cosine", True), ("wsd", True), ("noam", False), ("constant", False)],
+)
+def test_more_steps_say_whether_the_learning_rate_rises(
+    schedule: str, is_higher: bool
+) -> None:
+    settings = {"training": {"schedule": schedule, "patience": 3}}
+    run = Run({"step": 200, "max_steps": 200}, settings, None, None)
+    rising = ", at a higher learning rate" if is_higher else ""
+    assert longer(run) == (
+        "give the same command with --set training.max_steps=400; "
+        f"it continues where it ended{rising}"
+    )
+    # more patience alone changes no length
+    verdict = {"step": 100, "max_steps": 200, "evaluations_since_best": 3}
+    assert longer(replace(run, verdict=verdict)).endswith("where it ended")
 
 
 def test_a_run_by_the_clock_goes_on_even_if_most_of_it_was_warm_up() -> None:
@@ -1110,7 +1129,7 @@ def test_a_run_by_the_clock_goes_on_even_if_most_of_it_was_warm_up() -> None:
     assert run.long_warmup
     assert longer(run) == (
         f"give the same command with --set training.max_steps={more_steps(plan, 57)} "
-        "in place of --minutes; it continues where it ended"
+        "in place of --minutes; it continues where it ended, at a higher learning rate"
     )
     assert "--fresh" in longer(replace(run, time_plan=None))
 

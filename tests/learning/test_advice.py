@@ -323,7 +323,8 @@ def test_more_steps_help_where_they_were_too_few(tmp_path: Path) -> None:
     before = bleu(tmp_path, TRAIN, steps=STEPS // 4)
     said = causes(tmp_path / "model", pair_file(tmp_path, TEST))["too-few-steps"]
     more = f"--set training.max_steps={STEPS // 2}"
-    assert said == f"give the same command with {more}; it continues where it ended"
+    rising = "it continues where it ended, at a higher learning rate"
+    assert said == f"give the same command with {more}; {rising}"
     after = bleu(tmp_path, TRAIN, steps=STEPS // 2)
     assert after > before + 5
 

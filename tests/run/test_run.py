@@ -601,6 +601,41 @@ def test_max_steps_may_grow(train: Train, tmp_path: Path) -> None:
     assert train(*constant, "training.max_steps=15").step == 20
 
 
+@pytest.mark.parametrize(
+    ("schedule", "rises"),
+    [("cosine", True), ("wsd", True), ("constant", False), ("noam", False)],
+)
+def test_a_longer_run_says_where_its_learning_rate_rises(
+    train: Train,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    schedule: str,
+    rises: bool,
+) -> None:
+    def interrupt() -> None:
+        raise Interrupted("killed")
+
+    settings = (f"training.schedule={schedule}", "training.eval_every=99")
+    with monkeypatch.context() as patch:
+        # in the warm-up, where it rises in any case
+        at_step(patch, 5, interrupt)
+        with pytest.raises(Interrupted):
+            train(*settings)
+    train(*settings, quiet=False)
+    assert "from the checkpoint of step 4\n" in (err := capfd.readouterr().err)
+    assert "rises" not in err
+    train(*settings, "training.max_steps=24", quiet=False)
+    said = [line for line in capfd.readouterr().err.split("\n") if "rises" in line]
+    assert len(said) == rises
+    if rises:
+        numbers = re.findall(r"from (\S+) to (\S+): the loss may rise", said[0])
+        before, after = (float(number) for number in numbers[0])
+        assert before < 0.002
+        assert after > 0.005
+        assert "in a run of 24 steps the learning rate rises here" in said[0]
+
+
 def test_patience_may_grow(
     train: Train, tmp_path: Path, write_pairs: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,9 @@ def build_trainer(
                 model.states(batch.src, batch.tgt_in), model.output, batch.tgt_out
             )
 
+    def rate(step: int, last: int) -> float:
+        return section.learning_rate * min(1.0, step / section.warmup_steps)
+
     return Trainer(
         model=model,
         batches=batches or Batches(),
@@ -139,7 +142,7 @@ def build_trainer(
         optimizer=build_optimizer(model, section),
         settings=section,
         plan=plan,
-        rate=lambda step: section.learning_rate * min(1.0, step / section.warmup_steps),
+        rate=rate,
         checkpoints=Checkpoints(folder / "checkpoints", keep=9),
         log=Log(folder / "metrics.jsonl", every=1, quiet=True),
         evaluate=evaluate,

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -145,17 +146,14 @@ def _build_trainer(
 ) -> Trainer[Any]:
     """Build the trainer of a run; it resumes from the newest checkpoint."""
     task, planned = training.task, training.planned
-    trainer = Trainer(
+    return Trainer(
         model=task.model,
         batches=training.batches,
         compute_loss=task.compute_loss,
         optimizer=build_optimizer(task.model, recipe.training),
         settings=planned.settings,
         plan=planned.plan,
-        # asked at each step: an open plan gets its length only while the trainer runs
-        rate=lambda step: learning_rate(
-            planned.settings, recipe.model.d_model, step, trainer.plan.last
-        ),
+        rate=partial(learning_rate, planned.settings, recipe.model.d_model),
         checkpoints=checkpoints,
         log=log,
         evaluate=training.evaluate,
@@ -168,7 +166,6 @@ def _build_trainer(
         lengths_before=lengths_before,
         size_keys=size_keys(recipe),
     )
-    return trainer
 
 
 def _run(trainer: Trainer[Any], record: RunRecord) -> str:

@@ -54,6 +54,11 @@ def _after_warmup(settings: TrainingSection, step: int, steps: int) -> float:
     return 1.0
 
 
+def follows_length(settings: TrainingSection) -> bool:
+    """Return whether the rate falls towards the last step: it rises again where a run gets more."""
+    return settings.schedule in ("cosine", "wsd")
+
+
 def peak_rate(settings: TrainingSection, d_model: int) -> float:
     """Return the rate at the end of the warm-up, the highest of a run that gets there."""
     if settings.schedule != "noam":

@@ -39,6 +39,8 @@ from weft.training.optimizer import (
 OPEN = 2**40  # more steps than any run has
 # below it a score is chance, a few words that happen to be right, and the loss decides
 LEAST = {"dev_bleu": 5.0}
+# times the last learning rate: above it a next one is said to rise
+WORTH_SAYING = 1.1
 CALMER = "start over (--fresh) with a lower training.learning_rate or a higher training.warmup_steps"
 
 
@@ -111,7 +113,7 @@ class Trainer(Generic[B]):
         optimizer: torch.optim.Optimizer,
         settings: TrainingSection,
         plan: Plan,
-        rate: Callable[[int], float],
+        rate: Callable[[int, int], float],
         checkpoints: Checkpoints,
         log: Log,
         evaluate: Evaluate | None = None,
@@ -126,9 +128,10 @@ class Trainer(Generic[B]):
     ) -> None:
         """Set up the trainer.
 
-        Each micro-batch is cut into `parts`, where memory asks for it. `scales_loss` is for
-        products in float16 (`weft.training.loss_scale`). `lengths_before` are the lengths of a run
-        whose checkpoints do not say them. `size_keys` make a micro-batch smaller.
+        `rate` gives the learning rate of a step in a run of so many. Each micro-batch is cut into
+        `parts`, where memory asks for it. `scales_loss` is for products in float16
+        (`weft.training.loss_scale`). `lengths_before` are the lengths of a run whose checkpoints do
+        not say them. `size_keys` make a micro-batch smaller.
         """
         self.model = model
         self.batches = batches
@@ -170,6 +173,7 @@ class Trainer(Generic[B]):
         if state is not None:
             self.restore(state)
             self.log.note(f"from the checkpoint of step {self.progress.step:,}")
+            self._note_rising_rate()
         max_steps = None if self.plan.is_open else self.plan.max_steps
         self.progress.begin_length(
             max_steps, self.plan.eval_every, self.settings.patience
@@ -224,6 +228,22 @@ class Trainer(Generic[B]):
         self.progress = state.progress
         if not self.progress.lengths:
             self.progress.lengths = [dict(length) for length in self.lengths_before]
+
+    def _note_rising_rate(self) -> None:
+        """Say that the learning rate rises, where it does so by another length of the run."""
+        before = self.progress.lengths[-1]["max_steps"] if self.progress.lengths else 0
+        step = self.progress.step
+        # without a step, or a length that the clock has decided, there is nothing to compare with
+        if not before or not step:
+            return
+        last = self.rate(step, before)
+        now = self.rate(step + 1, self.plan.last)
+        rises = max(last, self.rate(step + 1, before)) * WORTH_SAYING < now
+        if rises:
+            self.log.note(
+                f"note: in a run of {self.plan.max_steps:,} steps the learning rate rises here, from {last:.3g} to "
+                f"{now:.3g}: the loss may rise at first"
+            )
 
     def _finished(self) -> bool:
         return self.progress.step >= self.plan.last or self._out_of_patience()
@@ -288,7 +308,7 @@ class Trainer(Generic[B]):
             (place, self.batches.batch(*place)) for place in self.world.share(places)
         ]
         waited = time.perf_counter() - started
-        rate = self.rate(self.progress.step + 1)
+        rate = self.rate(self.progress.step + 1, self.plan.last)
         set_learning_rate(self.optimizer, rate)
         tokens, num_tgt_tokens = self.world.all_reduce(
             sum(b.num_src_tokens + b.num_tgt_tokens for _, b in mine),

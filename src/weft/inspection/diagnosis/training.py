@@ -10,6 +10,7 @@ from weft.training.schedule import (
     about_long_warmup,
     about_small_factor,
     as_options,
+    follows_length,
     rounded_rate,
     shorter_warmup,
     twice_with_shorter_warmup,
@@ -145,7 +146,12 @@ def longer(run: Run) -> str:
     instead = ""
     if run.time_plan is not None and "training.max_steps" in settings:
         instead = " in place of --minutes"
-    return f"give the same command with {as_options(settings)}{instead}; it continues where it ended"
+    rising = ""
+    by_clock = run.kept_plan is not None or run.time_plan is not None
+    if "training.max_steps" in settings and (by_clock or follows_length(run.schedule)):
+        rising = ", at a higher learning rate"
+    given = f"give the same command with {as_options(settings)}{instead}"
+    return f"{given}; it continues where it ended{rising}"
 
 
 def begun_anew(run: Run) -> dict[str, int | float]:
