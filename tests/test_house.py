@@ -3,6 +3,7 @@ should not.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -247,6 +248,21 @@ def test_there_are_no_cycles() -> None:
         ).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_what_a_reader_of_pairs_is_made_of_does_not_lead_to_the_registry() -> None:
+    """Which imports the reader: whoever follows CONTRIBUTING.md would close a circle."""
+    page = (ROOT.parents[1] / "CONTRIBUTING.md").read_text("utf-8")
+    (step,) = re.findall(
+        r"^1\. Write `src/weft/data/formats/.*?(?=^2\.)", page, re.M | re.S
+    )
+    reached = set(re.findall(r"`(?:formats/)?([a-z_]+)\.py`", step))
+    reached = {f"data.formats.{name}" for name in reached}
+    assert {"data.formats.json_object", "data.formats.xml_walk"} <= reached
+    while new := set().union(*map(edges, reached)) - reached:
+        reached |= new
+    assert "data.formats.row" in reached
+    assert "data.formats.registry" not in reached
 
 
 def test_the_table_itself_has_no_cycle_between_rooms() -> None:

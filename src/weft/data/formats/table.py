@@ -7,10 +7,9 @@ line.
 """
 
 import difflib
-import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -18,6 +17,7 @@ from typing import Any, NoReturn
 from weft.data.formats import lines
 from weft.data.formats.cells import find_quoting, read_csv, read_tab_separated
 from weft.data.formats.filetype import type_of_name
+from weft.data.formats.json_object import first_repeated, parse_object
 from weft.data.formats.row import TOO_LONG
 from weft.data.formats.source import open_file, read_head
 from weft.errors import DataError
@@ -184,7 +184,7 @@ def _refuse_names(
 ) -> None:
     """Raise DataError if a wanted column is missing, or any name stands twice."""
     names = [name.strip() for name in header]
-    again = _first_repeated(filter(None, names))
+    again = first_repeated(filter(None, names))
     if again is not None:
         raise DataError(
             f"{where}: two columns are named {_shown(again)}; rename one of them"
@@ -313,43 +313,3 @@ def _read_json(
         if not whole:
             row = {column: row[column] for column in columns}
         yield number, row
-
-
-def parse_object(where: str, line: str) -> dict[str, Any]:
-    """Return the JSON object of a line; `where` is its file and number.
-
-    Raises DataError for anything else, and for a key that occurs twice.
-    """
-    try:
-        row = json.loads(line, object_pairs_hook=_object)
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{where}: not JSON: {error.msg} at column {error.colno}; write one object a line"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        reason = (
-            "nested too deeply"
-            if isinstance(error, RecursionError)
-            else str(error).split(";", 1)[0]
-        )
-        raise DataError(f"{where}: JSON that cannot be read: {reason}") from None
-    if not isinstance(row, dict):
-        raise DataError(
-            f"{where}: JSON, but not an object; write one object a line, as JSON Lines has it"
-        )
-    return row
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    again = _first_repeated(key for key, _ in pairs)
-    if again is not None:
-        raise ValueError(f"the key {again[:_MOST_CHARS]!r} occurs twice in one object")
-    return dict(pairs)
-
-
-def _first_repeated(names: Iterable[str]) -> str | None:
-    """Return the first of the names that stand more than once; None where there is none."""
-    for name, count in Counter(names).items():
-        if count > 1:
-            return name
-    return None
