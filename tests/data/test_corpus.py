@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from weft.data.corpus import (
     ParallelText,
+    SourceText,
     fingerprint,
     fold,
     from_pairs,
@@ -802,6 +803,12 @@ def test_sources_depend_on_sentences_and_order(tmp_path: Path) -> None:
         read_sources([first]).sha256()
         == read_sources([write(tmp_path / "t.tsv", "p\tP\nq\tQ\n")]).sha256()
     )
+
+
+def test_sources_may_hold_half_a_character() -> None:
+    """As the escapes of JSON can, and UTF-8 cannot."""
+    halves = ("a \ud800", "a \udc00")
+    assert len({SourceText([line], {}, []).sha256() for line in halves}) == 2
 
 
 def test_a_plain_text_named_otherwise_is_noted(tmp_path: Path) -> None:

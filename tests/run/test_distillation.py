@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft.data.corpus import SourceText
 from weft.engine import bindings
 from weft.errors import DataError, FolderError, UsageError, WeftError
 from weft.folder import durable
@@ -566,6 +567,22 @@ def test_flagged_translations_are_left_out_and_counted(
     ):
         assert note in verdict.notes
         assert f"- {note}\n" in card
+
+
+def test_half_a_character_of_a_source_is_written_as_the_tokenizer_reads_it(
+    call: Distill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UTF-8 cannot hold it; no file is read that has one, but a reader of JSON may give it."""
+    odd = ["the cat \ud800 sees", "\udfff", *(f"the dog {n}" for n in range(2, 216))]
+    monkeypatch.setattr(
+        "weft.run.distillation.read_sources", lambda *_: SourceText(odd, {}, [])
+    )
+    whole = {"output_limit": None, "repetition": False}
+    flags = {i: {"text": f"der Hund {i}", **whole} for i in range(len(odd))}
+    monkeypatch.setattr(Translator, "translate_stream", flagging(flags))
+    assert call(tmp_path / "out").outcome == "done"
+    written = lines(RunFolder(tmp_path / "out").distilled_src)
+    assert written == ["the cat \ufffd sees", "\ufffd", *odd[2:]]
 
 
 def test_with_nothing_left_to_learn_it_ends(

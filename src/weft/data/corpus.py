@@ -97,7 +97,7 @@ class SourceText:
         """Hash the sentences and their order."""
         digest = sha256()
         for line in self.lines:
-            digest.update(line.encode() + b"\n")
+            digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
         return digest.hexdigest()
 
 

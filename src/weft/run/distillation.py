@@ -21,6 +21,7 @@ from weft.config import TranslationRecipe
 from weft.data.check.finding import counted
 from weft.data.corpus import SourceText, read_lines, read_pairs, read_sources
 from weft.data.languages import UNKNOWN, canonical
+from weft.data.normalize import replace_surrogates
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable
 from weft.folder.model_folder import (
@@ -269,7 +270,11 @@ def _write_pairs(files: RunFolder, text: SourceText) -> Counter[str]:
             "is damaged, remove it to translate again"
         )
     both = zip(text.lines, translations, strict=True)
-    pairs = [(src, found["text"]) for src, found in both if _fault(found) is None]
+    pairs = [
+        (replace_surrogates(src), found["text"])
+        for src, found in both
+        if _fault(found) is None
+    ]
     left_out = Counter(filter(None, map(_fault, translations)))
     if not pairs:
         reasons = "; ".join(_left_out_notes(left_out, text))

@@ -181,7 +181,7 @@ class TestFindings:
         assert "one-text" not in codes(same, "note", "warning", "fatal")
 
     @pytest.mark.parametrize(
-        "character", ["\x07", "\r", "\x85", "\u2028", "\ufffd", "\x7f"]
+        "character", ["\x07", "\r", "\x85", "\u2028", "\ufffd", "\x7f", chr(0xD800)]
     )
     def test_control_characters(self, character: str) -> None:
         pairs = made(300)

@@ -12,9 +12,9 @@ from weft.data.check.finding import Finding, Rows
 from weft.data.scripts import main_script
 
 LONG_CHARS = 2000
-# C0 but TAB and LF, DEL, C1, the line separators that some tools split at, byte-order marks, and
-# the mark of a failed decoding.
-_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd\ufeff"
+# C0 but TAB and LF, DEL, C1, the line separators that some tools split at, byte-order marks, the
+# mark of a failed decoding, and halves of characters, which are read as that mark.
+_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffd\ufeff\ud800-\udfff"
 _UNSEEN = re.compile(f"[{_CONTROL}]")
 # Nobody sees a zero-width space, either; but Thai, Lao, Burmese and Khmer divide words by it.
 _UNSEEN_OR_NO_WIDTH = re.compile(f"[{_CONTROL}\u200b]")
