@@ -392,7 +392,7 @@ def test_invalid_utf8_is_named_and_nothing_written(
     for data, where in (((tmp_path / "in",), tmp_path / "in"), ((), "standard input")):
         ended = command("score", folder, *data, stdin=(tmp_path / "in").read_bytes())
         assert (ended.code, ended.out) == (3, b"")
-        rest = f" {where} > {where}.utf8" if data else ""
+        rest = f" {where} > {tmp_path / 'utf8.in'}" if data else ""
         assert len(ended.messages) == 1
         assert ended.messages[0].startswith(
             f"weft: {where}:3: not UTF-8 at the text's byte 17; it looks like WIN"

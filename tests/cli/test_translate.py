@@ -444,7 +444,7 @@ def test_invalid_utf8_is_named_and_nothing_written(
         f"weft: {path}:3: not UTF-8 at the text's byte 13; it looks like WINDOWS-"
     )
     assert ended.messages[0].endswith(
-        f"or convert it: iconv -f WINDOWS-1252 -t UTF-8 {path} > {path}.utf8"
+        f"or convert it: iconv -f WINDOWS-1252 -t UTF-8 {path} > {tmp_path / 'utf8.in'}"
     )
     assert {p.name for p in tmp_path.iterdir()} == {"in"}
 

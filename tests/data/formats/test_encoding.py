@@ -8,6 +8,7 @@ import pytest
 
 from weft.data.corpus import read_pairs
 from weft.data.formats.encoding import conversion, probable_encoding
+from weft.data.formats.filenames import from_name
 from weft.errors import DataError
 
 TEXTS = {
@@ -62,7 +63,7 @@ def test_the_likely_encoding_is_named_and_its_command_converts(
     )
     command = message.rpartition("convert it: ")[2]
     subprocess.run(["bash", "-c", command], check=True)
-    assert read_pairs(str(tmp_path / "my pairs.utf8.tsv")).src == [
+    assert read_pairs(str(tmp_path / "utf8.my pairs.tsv")).src == [
         "word",
         TEXTS[language],
         "last",
@@ -77,9 +78,27 @@ def test_packed_and_piped_text_have_their_commands(tmp_path: Path) -> None:
     subprocess.run(
         ["bash", "-c", str(caught.value).rpartition("convert it: ")[2]], check=True
     )
-    assert read_pairs(str(tmp_path / "p.utf8.tsv")).src == ["Köln"]
+    assert read_pairs(str(tmp_path / "utf8.p.tsv")).src == ["Köln"]
     assert conversion(None, "KOI8-R") == "iconv -f KOI8-R -t UTF-8"
-    assert conversion(Path("train"), "").endswith(" train > train.utf8")
+    assert conversion(Path("train"), "").endswith(" train > utf8.train")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["p.en-de.tsv", "en-de.tsv.gz", "p_en-de.txt", "p.en-de", "en_de.tab"],
+)
+def test_the_command_keeps_the_languages_of_the_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    data = "Köln\tKöln\n".encode("utf-16")
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    command = f"cd {tmp_path} && {conversion(Path(name), 'UTF-16')}"
+    subprocess.run(["bash", "-c", command], check=True)
+    path.unlink()
+    (new,) = tmp_path.iterdir()
+    text = read_pairs(str(new))
+    assert (text.src, text.src_lang, text.tgt_lang) == (["Köln"], "en", "de")
+    for one in ("train.en", "en.txt", "en", "a.en.txt.gz"):
+        assert from_name(conversion(Path(one), "").rpartition(" ")[2]) == "en"
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
@@ -94,7 +113,7 @@ def test_wide_encodings_have_their_commands(tmp_path: Path, encoding: str) -> No
     subprocess.run(
         ["bash", "-c", str(caught.value).rpartition("convert it: ")[2]], check=True
     )
-    assert read_pairs(str(tmp_path / "p.utf8.tsv")).src == ["a", "c"]
+    assert read_pairs(str(tmp_path / "utf8.p.tsv")).src == ["a", "c"]
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,8 @@ def conversion(path: Path | None, encoding: str) -> str:
     convert = f"iconv -f {encoding or 'ENCODING'} -t UTF-8"
     if path is None:
         return convert
-    name = path.name.removesuffix(".gz")
-    stem, dot, suffix = name.rpartition(".")
-    new_name = f"{stem}.utf8.{suffix}" if dot and stem else f"{name}.utf8"
+    # in front: what a name says of languages and format is at its end
+    new_name = f"utf8.{path.name.removesuffix('.gz')}"
     new = shlex.quote(str(path.with_name(new_name)))
     old = shlex.quote(str(path))
     if path.name.endswith(".gz"):
