@@ -79,12 +79,19 @@ def test_a_docstring_says_what_a_function_does() -> None:
     wrong = []
     for name in FILES:
         for node, line, text in nodes_with_docstrings(name):
-            first = text.split()[0].strip("`.,:;")
-            is_fragment = first.lower() in house.FRAGMENT
-            is_no_verb = isinstance(node, FUNCTIONS) and first not in VERBS
-            if is_fragment or is_no_verb:
-                wrong.append(f"{name}:{line}: {text.splitlines()[0]}")
+            if reason := fault_of_docstring(node, text):
+                wrong.append(f"{name}:{line}: {reason}: {text.splitlines()[0]}")
     assert wrong == []
+
+
+def fault_of_docstring(node: ast.AST, text: str) -> str:
+    """Say what is wrong with its first word; "" where nothing is."""
+    first = text.split(maxsplit=1)[0].strip("`.,:;")
+    if first.lower() in house.FRAGMENT:
+        return f"begins with {first!r}, a word of FRAGMENT (tools/house.py)"
+    if isinstance(node, FUNCTIONS) and first not in VERBS:
+        return f"begins with {first!r}, no verb of VERBS (tests/test_words.py)"
+    return ""
 
 
 def test_a_line_is_not_crowded() -> None:
@@ -159,9 +166,18 @@ def kind(value: ast.expr) -> tuple[str, str]:
 
 def test_the_rules_see_what_they_forbid() -> None:
     crowded = ast.parse(
-        "a, b = 1, 'x'\nc, d = d, c\ne, f = len(x), len(y)\ng, h = len(x), y"
+        "a, b = 1, 'x'\nc, d = d, c\ne, f = len(x), len(y)\ng, h = len(x), y\ndef i(): pass"
     )
-    assert [is_unlike(node) for node in crowded.body] == [True, False, False, True]
+    assert [is_unlike(node) for node in crowded.body[:4]] == [True, False, False, True]
+    a_function = crowded.body[4]
+    for node, word, place in (
+        (crowded, "One", "FRAGMENT"),
+        (a_function, "One", "FRAGMENT"),
+        (a_function, "Rows", "VERBS"),
+    ):
+        reason = fault_of_docstring(node, f"{word} of a kind.")
+        assert re.match(rf"begins with '{word}', .*{place} \(", reason)
+    assert fault_of_docstring(crowded, "Rows of a kind.") == ""
     assert OURS.findall("the_slope and slopes; settlement; Settled; a way back") == [
         *("slope", "slopes", "Settled", "way back"),
     ]
