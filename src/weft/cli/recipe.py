@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.data.corpus import split_at_comma
+from weft.data.formats.filetype import split_ending
 from weft.data.formats.source import open_file
 from weft.data.kind import KINDS, guess_task
 from weft.errors import FolderError, UsageError
@@ -138,7 +139,7 @@ def usual_folder(data: Sequence[str], recipe: str | None) -> Path:
     """Return the folder of a model that the user has not named: after its text or its recipe."""
     if data:
         first = data[0].split(",")[0]
-        name = Path(first.removesuffix(".gz")).stem
+        name, _ = split_ending(Path(first.removesuffix(".gz")).name)
     else:
         name = Path(recipe or "").stem
     return RUNS / (name or "model")

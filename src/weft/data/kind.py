@@ -56,10 +56,9 @@ def guess_task(
         return "translation"
     if held is not None and held.task:
         return held.task
-    name = item.lower().removesuffix(".gz")
     cells = [line.split("\t") for line in lines]
     names = {cell.strip().strip('"') for cell in cells[0]}
-    is_tsv = name.endswith(".tsv")
+    is_tsv = named is not None and named.name == "tsv"
     if is_tsv and ({text_column, label_column} & names or _has_labels(cells)):
         return "classification"
     is_pairs = is_tsv or len(cells[0]) > 1

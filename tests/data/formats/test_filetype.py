@@ -128,6 +128,14 @@ def test_else_the_name_tells(tmp_path: Path, file: str, name: str) -> None:
     assert name_of(type_of(tmp_path / file)) == name
 
 
+def test_every_ending_of_the_registry_tells_its_type() -> None:
+    for kind in FILE_TYPES.values():
+        for ending in kind.endings:
+            for name in (f"a.{ending}", f"a.en-de.{ending.upper()}.gz"):
+                assert type_of_name(Path(name)) is kind, name
+            assert type_of_name(Path(f".{ending}")) is None
+
+
 NO_DOCUMENTS = [name for name in CONTENT if FILE_TYPES[name].documents != "yes"]
 PAIRS = [name for name in NO_DOCUMENTS if FILE_TYPES[name].read_pairs]
 

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from weft.cli.recipe import usual_folder
 from weft.config import TranslationRecipe
 from weft.data.checkup import check_up
 from weft.data.corpus import read_pairs, read_sources
 from weft.data.documents import read_documents
-from weft.data.formats.filetype import type_of, type_of_content
+from weft.data.formats.filenames import pair_from_name
+from weft.data.formats.filetype import type_of, type_of_content, type_of_name
+from weft.data.formats.json_object import parse_object
 from weft.data.formats.lines import filled_lines
 from weft.data.formats.pairs import OpenPairs, Sides, choose_direction, doubt_name
 from weft.data.formats.registry import FILE_TYPES, FileType
 from weft.data.formats.row import PairRow
-from weft.data.formats.table import parse_object
 from weft.data.formats.xml_walk import XmlWalk
 from weft.data.kind import guess_task
 from weft.data.texts import Sources, gather_pairs
@@ -198,6 +200,22 @@ def test_a_name_counts_before_a_content_like_another_types(
     path.write_text('\n["q"]\n')
     with pytest.raises(DataError, match=r"a\.madeuptalk:2: JSON, but not an object"):
         read_pairs(str(path))
+
+
+def test_an_ending_of_two_parts_is_no_part_of_the_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The longer ending counts, and what else the name says stays."""
+    talk = replace(BOOK, name="talk", endings=("talk.json",))
+    name = "mine.en-de.talk.json"
+    assert type_of_name(Path(name)) is FILE_TYPES["json"]
+    monkeypatch.setitem(FILE_TYPES, "talk", talk)
+    for other in (name, name.upper(), f"{name}.gz", "a.talk.json"):
+        assert type_of_name(Path(other)) is talk, other
+    for other in ("a.json", "talk.json", "a.talk.en.json"):
+        assert type_of_name(Path(other)) is FILE_TYPES["json"], other
+    assert pair_from_name(f"{name}.gz") == ("en", "de")
+    assert usual_folder([f"data/{name}.gz"], None) == Path("runs/mine.en-de")
 
 
 @pytest.mark.usefixtures("known")

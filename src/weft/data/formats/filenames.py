@@ -3,6 +3,7 @@
 import re
 
 from weft.data import languages
+from weft.data.formats.filetype import split_ending
 from weft.data.formats.registry import FILE_TYPES
 
 _ONE = r"[a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))*"
@@ -22,8 +23,8 @@ def from_name(name: str) -> str | None:
     """Return the language that a file name ends in: `en` of `train.en`, `train.en.gz` and
     `en.txt`.
     """
-    parts = _stem_parts(name)
-    return languages.known(parts[-1]) if parts and _NAMED.fullmatch(parts[-1]) else None
+    last = _stem_parts(name)[-1]
+    return languages.known(last) if _NAMED.fullmatch(last) else None
 
 
 def from_two_names(src: str, tgt: str) -> tuple[str | None, str | None]:
@@ -42,7 +43,7 @@ def from_two_names(src: str, tgt: str) -> tuple[str | None, str | None]:
 
 def _rare_code(name: str, beside: str) -> str | None:
     """Return the code of three letters that a name ends in, or is where the other is a code."""
-    *stem, last = _stem_parts(name) or [""]
+    *stem, last = _stem_parts(name)
     *other_stem, _ = _stem_parts(beside)
     is_ending = bool(stem) or not other_stem
     is_code = _RARE.fullmatch(last) is not None and last not in _NO_CODES.split()
@@ -62,11 +63,14 @@ def pair_from_name(name: str) -> tuple[str, str] | None:
 
 
 def _stem_parts(name: str) -> list[str]:
-    """Split a name at its dots, without the endings that say how the file is written."""
+    """Split a name at its dots, without the endings that say how the file is written; [""] where
+    nothing else is in it.
+    """
     endings = _PLAIN_ENDINGS.copy()
     for kind in FILE_TYPES.values():
         endings.update(kind.endings)
-    parts = name.split(".")
-    while parts and parts[-1].lower() in endings:
-        parts.pop()
-    return parts
+    # with a dot in front, as a name may be an ending alone
+    stem, ending = split_ending(f".{name}")
+    while ending.lower() in endings:
+        stem, ending = split_ending(stem)
+    return f"{stem}.{ending}".split(".")[1:]

@@ -74,11 +74,28 @@ def describe(path: Path, kind: FileType) -> str:
 
 def type_of_name(path: Path) -> FileType | None:
     """Return the type that a file's name says; None for one that says nothing, or plain text."""
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix.removeprefix(".")
+    stem, ending = split_ending(path.name.lower().removesuffix(".gz"))
     for kind in FILE_TYPES.values():
-        if ending in kind.endings:
+        if stem and ending in kind.endings:
             return kind
     return None
+
+
+def split_ending(name: str) -> tuple[str, str]:
+    """Split a file's name into its stem and its ending, without the dot between: `pairs.en-de` and
+    `tsv`.
+
+    The ending is the longest that a row of the registry has, else what is behind the last dot; ""
+    where there is no dot.
+    """
+    known = {ending for kind in FILE_TYPES.values() for ending in kind.endings}
+    for dot in re.finditer(r"\.", name):
+        if name[dot.end() :].lower() in known:
+            return name[: dot.start()], name[dot.end() :]
+    if "." not in name:
+        return name, ""
+    stem, _, ending = name.rpartition(".")
+    return stem, ending
 
 
 def type_of_content(head: bytes) -> FileType | None:
