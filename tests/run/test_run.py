@@ -602,6 +602,26 @@ def test_max_steps_may_grow(train: Train, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (("training.label_smoothing=0",), "  "),
+        (("training.label_smoothing=0.1",), " (smoothed)  "),
+        (("training.label_smoothing=0", "training.r_drop=1"), " (R-Drop)  "),
+        (("training.r_drop=1",), " (smoothed, R-Drop)  "),
+    ],
+)
+def test_the_log_names_what_the_loss_has_and_that_on_dev_has_not(
+    train: Train,
+    capfd: pytest.CaptureFixture[str],
+    settings: tuple[str, ...],
+    named: str,
+) -> None:
+    train(*settings, "training.max_steps=2", quiet=False)
+    (line,) = re.findall(r"step 2/2: .*  (loss .*)tokens/s", capfd.readouterr().err)
+    assert re.match(rf"loss [\d.]+{re.escape(named)}[\d,]+ $", line)
+
+
+@pytest.mark.parametrize(
     ("schedule", "rises"),
     [("cosine", True), ("wsd", True), ("constant", False), ("noam", False)],
 )

@@ -411,6 +411,19 @@ def test_shares_are_said_where_they_matter_or_are_asked_for() -> None:
     )
 
 
+def test_a_loss_that_dev_has_not_is_named() -> None:
+    line = {
+        "loss": 1.717,
+        "grad_norm": 1.0,
+        "tokens_per_second": 1,
+        "data_wait_share": 0.0,
+        "seconds_left": 9.0,
+    }
+    assert "loss 1.717" in log_module._said(line, known=True)
+    named = log_module._said(line, known=True, terms="smoothed, R-Drop")
+    assert "loss 1.717 (smoothed, R-Drop)" in named
+
+
 @pytest.mark.parametrize(
     ("width", "fits"), [(120, 4), (50, 3), (36, 2), (20, 1), (3, 1)]
 )

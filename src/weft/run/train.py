@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from weft.config import Recipe, size_keys
+from weft.config import Recipe, TrainingSection, size_keys
 from weft.data.check.finding import counted
 from weft.errors import Interrupted, OutOfMemoryError
 from weft.folder.layout import RunFolder, how_to_resume
@@ -107,6 +107,7 @@ def _announce(training: Training, verdict: Verdict, world: World, log: Log) -> N
     task, planned = training.task, training.planned
     log.foreseen = planned.costs
     log.time_left = planned.keeper.time_left if planned.keeper else None
+    log.loss_terms = _loss_terms(planned.settings)
     evaluates = training.evaluate is not None
     length = planned.length(verdict.saved_step, log.metrics, evaluates)
     length += world.describe()
@@ -125,6 +126,16 @@ def _announce(training: Training, verdict: Verdict, world: World, log: Log) -> N
         # said already, by the command that did it
         if not note.startswith(SET_ASIDE):
             log.note(f"note: {note}")
+
+
+def _loss_terms(settings: TrainingSection) -> str:
+    """Name what makes the loss in training another than that on dev; "" where nothing does."""
+    terms = {
+        "smoothed": settings.label_smoothing,
+        "weighted": getattr(settings, "class_weights", None),
+        "R-Drop": settings.r_drop,
+    }
+    return ", ".join(name for name, value in terms.items() if value)
 
 
 def _open_trackers(folder: RunFolder, log: Log) -> list[Tracker]:

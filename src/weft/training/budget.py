@@ -64,7 +64,7 @@ class TimePlan:
     without a clock; None where an earlier version wrote the plan. `max_steps` is None until the
     decay begins. `later_eval_every` takes the place of `eval_every` in a run that got another
     number of steps than the clock had decided. `decisions` says when what was decided: `step`,
-    `seconds` since the command began, `decay_begins`, `max_steps`.
+    `seconds` of the run's time that were used, `decay_begins`, `max_steps`.
     """
 
     minutes: float
@@ -178,7 +178,8 @@ def settings_to_go_on(
 def usual_save_every(steps: int, eval_every: int) -> int:
     """Return the steps between checkpoints where the recipe does not say them.
 
-    A checkpoint is saved at each evaluation, at least every 500 steps and at least ten times a run.
+    They are at most 500, at most those between evaluations, and at most a tenth of the run. The
+    best evaluation so far is saved, too, whenever it is.
     """
     return min(eval_every, 500, math.ceil(steps / 10))
 

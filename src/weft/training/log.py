@@ -150,6 +150,8 @@ class Log:
         )
         self.trackers: list[Tracker] = []
         self.foreseen: Foreseen | None = None
+        # what the loss in training has and that on dev has not, in words
+        self.loss_terms = ""
         # where the clock ends the run
         self.time_left: Callable[[], float] | None = None
         self._bar: _Bar | None = None
@@ -327,7 +329,7 @@ class Log:
             or self._eval_every is None
             or self.foreseen is not None
         )
-        said = _said(line, known, self.verbose)
+        said = _said(line, known, self.verbose, self.loss_terms)
         if self._bar is not None:
             self._bar.parts = said
             self._bar.update(self._bar.task_ids[0], completed=line["step"])
@@ -394,12 +396,16 @@ def evaluation_seconds(path: Path) -> list[float]:
     return [float(seconds) for seconds in found if isinstance(seconds, int | float)]
 
 
-def _said(line: Mapping[str, Any], known: bool, verbose: bool = False) -> list[str]:
+def _said(
+    line: Mapping[str, Any], known: bool, verbose: bool = False, terms: str = ""
+) -> list[str]:
     """Return a line for a person in parts, what matters most first: a narrow terminal has room for
     the first ones alone.
 
-    Where the time of evaluations is not `known`, what is left is at least that.
+    Where the time of evaluations is not `known`, what is left is at least that. `terms` name what
+    the loss has and that on dev has not.
     """
+    named = f" ({terms})" if terms else ""
     peak = (
         [f"{_percent(line['peak_share'])} of peak"]
         if verbose and "peak_share" in line
@@ -411,7 +417,7 @@ def _said(line: Mapping[str, Any], known: bool, verbose: bool = False) -> list[s
     )
     return [
         f"{'' if known else 'at least '}{spoken(line['seconds_left'])} left",
-        f"loss {line['loss']:.3f}",
+        f"loss {line['loss']:.3f}{named}",
         f"{line['tokens_per_second']:,} tokens/s",
         *waiting,
         *peak,
