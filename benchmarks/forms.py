@@ -16,13 +16,13 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.config import Seq2SeqSection
+from weft.config import LayerShape, Seq2SeqSection
 from weft.decoding.best import LogSoftmax
 from weft.decoding.decoder import StepInput
 from weft.engine.batched import padded
@@ -33,6 +33,7 @@ from weft.engine.weights import in_float64
 from weft.kernels.levels import instructions, levels_of
 from weft.model.transformer import Seq2SeqTransformer
 
+_DEFAULT, *_ACTIVATIONS = get_args(LayerShape.model_fields["activation"].annotation)
 OPTIONS: dict[str, dict[str, Any]] = {
     "the recipe's default": {},
     "norm after": {"norm_first": False},
@@ -44,10 +45,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "queries and keys normed": {"query_key_norm": True},
     "fewer heads of keys": {"num_key_value_heads": 1},
     "nothing tied or scaled": {"tie_embeddings": False, "scale_embeddings": False},
-    **{
-        f"`{name}`": {"activation": name}
-        for name in ("gelu", "relu2", "swiglu", "geglu")
-    },
+    **{f"`{name}`": {"activation": name} for name in _ACTIVATIONS},
 }
 BOS, EOS = 2, 3
 Floats = NDArray[np.float32]

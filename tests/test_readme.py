@@ -131,6 +131,8 @@ def test_every_form_of_pairs_is_named_by_the_pages_that_list_them() -> None:
     of_pairs = {kind.name for kind in kinds if kind.read_pairs}
     refused = {kind.name for kind in kinds if kind.task == "translation"}
     assert {"tsv", "tmx"} <= of_pairs
+    odd = [name for name in FILE_TYPES if not re.fullmatch("[a-z]+", name)]
+    assert not odd, f"a name in the registry is of small letters alone, not {odd}"
     for page, beginning, names in (
         ("README.md", "**Sentence pairs**", of_pairs),
         ("README.zh.md", "**句对**", of_pairs),

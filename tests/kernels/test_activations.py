@@ -1,6 +1,7 @@
 """Every activation and norm of the table works in all engines, or falls back and says so."""
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,7 +18,7 @@ from weft.config import LayerShape, Seq2SeqSection
 from weft.decoding.decoder import StepInput
 from weft.engine import plain, weights
 from weft.engine.from_model import build_engine, why_no_engine
-from weft.kernels import operations
+from weft.kernels import native, operations
 from weft.kernels.activations import ACTIVATIONS, GATES, NORMS, Activation, Norm
 from weft.kernels.modules import (
     ACTIVATION_MODULES,
@@ -379,6 +380,18 @@ def test_a_norm_without_native_code_is_pytorchs(
     model = Seq2SeqTransformer(shape(norm="other"), 31, 31, joint=True)
     assert build_engine(model, "cpu", "float32") is None
     assert why_no_engine(model, "cpu", "float32") == "the norm other has no native code"
+
+
+def test_every_number_has_a_case_of_its_own() -> None:
+    """In the source: a number without one would be computed as another activation."""
+    source = (Path(native.__file__).parent / "vectors.h").read_text("utf-8")
+    cases = re.findall(r"^ +case (\d+): return work\((\w+)\(\)\);$", source, re.M)
+    count = len({entry.number for entry in ACTIVATIONS.values()} - {None})
+    numbers = [int(number) for number, _ in cases]
+    assert numbers == list(range(count)), "`with_activation` of vectors.h lacks a case"
+    assert len({name for _, name in cases}) == count
+    said = f"constexpr int64_t NUM_ACTIVATIONS = {count};"
+    assert said in source, "vectors.h has another NUM_ACTIVATIONS"
 
 
 def test_a_number_without_native_code_is_an_error(

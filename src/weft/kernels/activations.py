@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation: its number in vectors.h, for the engine, and in training for a gate; None: it
-    has no native code.
+    """An activation: its number in vectors.h, for the engine, and in training for a gate, if GATES
+    has one with it; None: it has no native code.
 
     Without a gate PyTorch computes it in training, whatever its number, unless `power` is set: it
     is a power of max(x, 0). The gradient is then known from the output, and the kernels compute

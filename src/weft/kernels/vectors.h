@@ -122,7 +122,7 @@ inline vector exponential(vector x) {
 // ---- activations -----------------------------------------------------------------------------------------------
 //
 // A struct each: `value` for decoding; `with_grad` for training, which needs the derivative, too. `with_activation` has
-// the numbers, which are those of activations.py.
+// the numbers, which are those of activations.py, and NUM_ACTIVATIONS says how many there are.
 
 struct Activated {  // an activation's value at x, and its derivative there
     vector value, grad;
@@ -163,18 +163,21 @@ struct Silu {
     }
 };
 
-// Call `work` with the struct of a number.
+constexpr int64_t NUM_ACTIVATIONS = 4;
+
+// Call `work` with the struct of a number, of which refuse_unknown lets no other through than the cases.
 template <typename Work>
 inline auto with_activation(int64_t number, Work work) {
     switch (number) {
         case 0: return work(Relu());
         case 1: return work(Gelu());
         case 2: return work(SquaredRelu());
-        default: return work(Silu());
+        case 3: return work(Silu());
+        default: return work(Relu());
     }
 }
 inline void refuse_unknown(int64_t activation) {
-    if (activation >= 0 && activation <= 3) return;
+    if (activation >= 0 && activation < NUM_ACTIVATIONS) return;
     throw std::invalid_argument("vectors.h has no code for activation number " + std::to_string(activation));
 }
 inline vector activated(vector x, int64_t activation) {

@@ -20,8 +20,10 @@ _SAVE = "save it as plain text, in UTF-8"
 class FileType:
     """A type of file that is not plain text.
 
-    name: one word that code calls it by; if it holds pairs, the help and the pages do too. words:
-    stand after "is" in messages. remedy: how it becomes text, or what to do with it elsewhere.
+    name: one word of small letters that code calls it by; if it holds pairs, the help and the pages
+    do too, so it is no word that they have anyway. words: stand after "is" in messages. remedy: how
+    it becomes text, or what to do with it elsewhere. endings: without the first dot; one may have
+    several parts (`talk.json`), and the longest one counts.
 
     A file is recognized by its content: the first bytes (`signatures`), or the tag that XML begins
     with (`root`). Else by the ending of its name. If `named_first` its name counts first: its bytes
