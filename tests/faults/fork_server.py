@@ -371,22 +371,14 @@ def allocate_too_much(where: str) -> Any:
     def starve_the_evaluation() -> None:
         trainable_translation.TrainableTranslation.mean_loss = lambda *_, **__: starve()
 
-    def starve_the_optimizer() -> None:
-        adam = torch.optim.Adam.step
-        calls: list[int] = []
-
-        def step(self: Any, closure: Any = None) -> Any:
-            calls.append(1)
-            return starve() if len(calls) == 5 else adam(self, closure)
-
-        torch.optim.Adam.step = step
-
     places = {
         "the loss": lambda: in_forward(
             5, lambda self: setattr(self, "compute_loss", starve)
         ),
         "evaluation": starve_the_evaluation,
-        "the optimizer": starve_the_optimizer,
+        "the optimizer": lambda: in_forward(
+            5, lambda _: setattr(torch.optim.Adam, "step", starve)
+        ),
         "encoding": lambda: setattr(
             trainable_translation.TrainableTranslation, "prepare", starve
         ),

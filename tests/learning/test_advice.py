@@ -632,7 +632,8 @@ def test_subwords_help_where_words_are_unknown(tmp_path: Path) -> None:
     )
     before = classify(tmp_path / "words", train, test, "model.dropout=0.0")
     assert (
-        "train with tokenizer.kind=bpe" in causes(tmp_path / "words", test)["unknown-words"]
+        "train with tokenizer.kind=bpe"
+        in causes(tmp_path / "words", test)["unknown-words"]
     )
     after = classify(
         tmp_path / "pieces",
