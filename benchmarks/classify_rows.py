@@ -13,6 +13,8 @@ import statistics
 import time
 from pathlib import Path
 
+import torch
+
 import weft
 from weft.data import builtin
 
@@ -33,12 +35,13 @@ def main() -> None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
         for kernels, name in (("auto", "without PyTorch"), ("torch", "by PyTorch")):
             model = weft.load(asked.model, kernels=kernels)
-            forms[f"{name}, {threads} threads"] = model
+            forms[f"{name}, threads: {threads}"] = model, threads
     clocks: dict[str, list[float]] = {name: [] for name in forms}
     processor: dict[str, list[float]] = {name: [] for name in forms}
     labels: dict[str, list[str]] = {}
     for _ in range(asked.rounds):
-        for name, model in forms.items():
+        for name, (model, threads) in forms.items():
+            torch.set_num_threads(threads)
             clock, used = time.perf_counter(), time.process_time()
             labels[name] = [one.label for one in model.classify_stream(texts)]
             clocks[name].append(time.perf_counter() - clock)

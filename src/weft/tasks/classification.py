@@ -145,7 +145,9 @@ class Classification(Task[ClassificationRecipe, LabelledText]):
 
     def predictor(self) -> Classifier:
         model = self._model()
+        # PyTorch has threads of its own; a mean of vectors is too short to share out
         takes_threads = isinstance(model, NativeClassifier | PlainClassifier)
+        is_bag = self.weights is not None and self.weights.encoder is None
         return Classifier(
             model,
             self.tokenizers[0],
@@ -154,7 +156,7 @@ class Classification(Task[ClassificationRecipe, LabelledText]):
             max_len=self.config.max_len,
             too_long=self.config.too_long,
             first_token=self._first_id is not None,
-            workers=self.machine.threads if takes_threads else 1,
+            workers=self.machine.threads if takes_threads and not is_bag else 1,
             doubts=Doubts(self.known, self.config.low_confidence),
         )
 
