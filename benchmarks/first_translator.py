@@ -55,7 +55,7 @@ def main() -> None:
             *shlex.split(os.environ.get("PIP_ARGS", "")),
             "-c",
             str(ROOT / "constraints.txt"),
-            str(ROOT),
+            f"{ROOT}[train]",
         ]
     )
     sentence = "A man is standing on the street."
