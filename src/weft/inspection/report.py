@@ -14,7 +14,7 @@ from weft.inspection.look import Inspection
 from weft.inspection.suffixes import ALIGNMENTS, FORMATS, refuse_other_suffixes
 from weft.inspection.translation import TranslationInspection
 
-# in this order
+# in this order; the last one alone belongs to a page that is a file
 SCRIPTS = (
     "words.js",
     "tokens.js",
@@ -22,6 +22,7 @@ SCRIPTS = (
     "beam.js",
     "contributions.js",
     "inspect.js",
+    "alone.js",
 )
 
 # Letters that could end a script element, open a comment or be no string to a script; JSON knows

@@ -1,15 +1,25 @@
 /* What was looked at: every head of every layer small, one of them large, and one kept beside it. */
 
 const MEAN = -1;
-const KINDS = kindsOf();
+let KINDS;
 
 // What is shown, what is kept to compare it with, and which query (row) and key (column) is pointed at; null is none.
 // `asked` is the token whose probability is shown, of the side that has any: in whatever kind, it is marked above.
-const shown = { kind: Object.keys(KINDS)[0] ?? null, layer: Infinity, head: MEAN };
+const shown = { kind: null, layer: Infinity, head: MEAN };
 let kept = null;
-let pinned = { row: FIRST, col: null };
-let asked = WRITTEN ? FIRST : null;
+let pinned;
+let asked;
 const active = { row: 0, col: 0 }; // the cell that the Tab key comes to
+
+// Another text is seen as the last one was, as far as its model has what was shown.
+function startMaps() {
+  KINDS = kindsOf();
+  if (!(shown.kind in KINDS)) shown.kind = Object.keys(KINDS)[0] ?? null;
+  kept = null;
+  pinned = { row: FIRST, col: null };
+  asked = WRITTEN ? FIRST : null;
+  Object.assign(active, { row: 0, col: 0 });
+}
 
 const cells = (map = "map") => byId(map).tBodies[0].rows;
 
@@ -277,7 +287,7 @@ function drawControls() {
 }
 
 function checkControls() {
-  for (const input of document.querySelectorAll("#controls input")) input.checked = `${shown[input.name]}` === input.value;
+  for (const input of root.querySelectorAll("#controls input")) input.checked = `${shown[input.name]}` === input.value;
   for (const button of byId("overview").querySelectorAll("button")) {
     const chosen = +button.dataset.layer === shown.layer && +button.dataset.head === shown.head;
     button.setAttribute("aria-checked", chosen);
@@ -302,14 +312,14 @@ function startKind(before) {
   shown.layer = Math.min(shown.layer, layers.length - 1);
   shown.head = Math.min(Math.max(shown.head, heads[0]), heads.at(-1));
   pinned = carried(pinned, before, KINDS[shown.kind]);
-  const focused = document.activeElement?.name;
+  const focused = root.activeElement?.name;
   drawControls();
   drawOverview();
   drawMap();
   Object.assign(active, { row: 0, col: 0 });
   cells()[0].cells[1].tabIndex = 0;
   keep(kept);
-  if (focused) document.querySelector(`input[name="${focused}"][value="${shown[focused]}"]`)?.focus();
+  if (focused) root.querySelector(`input[name="${focused}"][value="${shown[focused]}"]`)?.focus();
 }
 
 function drawAttention() {

@@ -42,6 +42,8 @@ const SOME_BRANCHES = 40; // more of them are shown only if asked for
 const ROOM = 24; // pixels to be seen around the node that is come to
 const beam = { all: null, at: null };
 
+const startBeam = () => Object.assign(beam, { all: null, at: null });
+
 // Nodes with their places: branches below each other, the most probable first, each as high as there is room in its
 // columns, and behind the last where a score stands there; the root is number -1.
 function laidOut(nodes, all) {
@@ -85,7 +87,7 @@ function drawBeam() {
   const choose = (all) => {
     beam.all = all;
     drawBeam();
-    document.querySelector('input[name="beam-all"]:checked').focus();
+    root.querySelector('input[name="beam-all"]:checked').focus();
   };
   const options = [[true, say("beam-all")], [false, say("beam-lasting")]];
   byId("beam-controls").replaceChildren(choices(say("beam-shown"), "beam-all", options, beam.all, choose));
@@ -183,9 +185,9 @@ function moveInBeam(event) {
 }
 
 function drawAlignment() {
-  if (data.task !== "translation" || data.alignment.pairs.length === 0) return;
+  byId("alignment-section").hidden = data.task !== "translation" || data.alignment.pairs.length === 0;
+  if (byId("alignment-section").hidden) return;
   const { source, target, pairs } = data.alignment;
-  byId("alignment-section").hidden = false;
   byId("alignment-caption").textContent = say(headsOf("cross").length > 1 ? "alignment-caption" : "alignment-alone");
   byId("alignment").replaceChildren(
     ...target.map((word, t) => {

@@ -16,7 +16,7 @@ function drawReasons() {
   const choose = (i) => {
     reasons = i;
     drawReasons();
-    document.querySelector('input[name="reasons"]:checked').focus();
+    root.querySelector('input[name="reasons"]:checked').focus();
   };
   byId("reasons-controls").replaceChildren(choices(say("label"), "reasons", named, reasons, choose));
   const { gradient, left_out, agreement } = data.contributions[reasons];

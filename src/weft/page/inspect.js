@@ -1,5 +1,17 @@
 /* The page as a whole, in the language that is chosen. */
 
+// Show an inspection in `where`, which has the elements of the page; it listens once, whatever it shows.
+function begin(inspection, where, chosen = language) {
+  data = inspection;
+  root = where;
+  language = chosen;
+  reasons = 0;
+  readText();
+  startMaps();
+  startBeam();
+  draw();
+}
+
 function drawNotes() {
   const notes = [];
   const limit = { translation: data.max_src_len - 1, "language-modelling": data.max_len - 1, classification: data.max_len };
@@ -10,21 +22,26 @@ function drawNotes() {
   byId("notes").hidden = notes.length === 0;
 }
 
+// What only a page of its own has: its title, and the choice of its language.
+function nameDocument() {
+  document.documentElement.lang = language;
+  document.title = `${say(`title-${data.task}`)}: ${data.text}`;
+  drawLanguages();
+}
+
 function drawLanguages() {
   const speak = (chosen) => {
     language = chosen;
     draw();
-    document.querySelector('input[name="language"]:checked').focus();
+    root.querySelector('input[name="language"]:checked').focus();
   };
   byId("languages").replaceChildren(choices(say("language"), "language", [["en", "English"], ["zh", "中文"]], language, speak));
 }
 
 function draw() {
-  document.documentElement.lang = language;
-  document.title = `${say(`title-${data.task}`)}: ${data.text}`;
   byId("title").textContent = say(`title-${data.task}`);
-  for (const element of document.querySelectorAll("[data-say]")) element.textContent = say(element.dataset.say);
-  drawLanguages();
+  for (const element of root.querySelectorAll("[data-say]")) element.textContent = say(element.dataset.say);
+  if (root === document) nameDocument();
   drawTexts();
   drawNotes();
   drawSentences();
@@ -38,13 +55,16 @@ function draw() {
   if (!shown.kind) point(pinned);
 }
 
-listenToVectors();
-listenToMaps();
-listenToBeam();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+// Paint again what has its colours from a canvas.
+function repaint() {
   paintVectors();
   if (!shown.kind) return;
   drawOverview();
   checkControls();
-});
-draw();
+}
+
+function listen() {
+  listenToVectors();
+  listenToMaps();
+  listenToBeam();
+}

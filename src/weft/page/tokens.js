@@ -1,19 +1,28 @@
 /* The text as tokens and as vectors, and what every section draws with. */
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const byId = (id) => document.getElementById(id);
+let data; // the inspection
+let root = document; // what its pictures stand in: a page of its own, or a part of another
+const byId = (id) => root.getElementById(id);
 
 // What is read or written: of a translation two sides, else one.
-const SIDES =
-  data.task === "translation"
-    ? { source: { ...data.source, lang: data.src_lang }, target: { ...data.target, lang: data.tgt_lang } }
-    : { text: { ...data.tokens, lang: data.lang } };
-const WRITTEN = { translation: "target", "language-modelling": "text" }[data.task]; // the side that has probabilities
-const OFFSET = data.task === "language-modelling" ? 1 : 0; // the first token of a document is given
+let SIDES;
+let WRITTEN; // the side that has probabilities
+let OFFSET; // 1 where the first token is given, that of a document
 
 // The place that is marked first: of a text that begins with what stands between documents not the
 // one after it, of which the model may know nothing.
-const FIRST = OFFSET + (data.start === "between" && SIDES[WRITTEN].ids.length > OFFSET + 1 ? 1 : 0);
+let FIRST;
+
+function readText() {
+  SIDES =
+    data.task === "translation"
+      ? { source: { ...data.source, lang: data.src_lang }, target: { ...data.target, lang: data.tgt_lang } }
+      : { text: { ...data.tokens, lang: data.lang } };
+  WRITTEN = { translation: "target", "language-modelling": "text" }[data.task];
+  OFFSET = data.task === "language-modelling" ? 1 : 0;
+  FIRST = OFFSET + (data.start === "between" && SIDES[WRITTEN].ids.length > OFFSET + 1 ? 1 : 0);
+  Object.assign(vectors, { side: Object.keys(SIDES)[0], at: null });
+}
 
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -123,7 +132,7 @@ function drawSentences() {
 function moveInTokens(event) {
   const tokens = [...event.currentTarget.children];
   const sideways = event.key !== "ArrowUp" && event.key !== "ArrowDown";
-  const next = sideways ? stepInGrid(event, [0, tokens.indexOf(document.activeElement)], 1, tokens.length) : null;
+  const next = sideways ? stepInGrid(event, [0, tokens.indexOf(root.activeElement)], 1, tokens.length) : null;
   if (next) tokens[next[1]].focus();
 }
 
@@ -151,7 +160,7 @@ function tokenButton(side, index, piece, id) {
 /* Vectors as a heat map: a row for each token */
 
 // `at` is the number that is read out, by its row and column; null is none.
-const vectors = { side: Object.keys(SIDES)[0], part: "sum", at: null };
+const vectors = { side: null, part: "sum", at: null };
 
 function numbersOf({ side, part }) {
   const { tokens, positions } = SIDES[side].vectors;
@@ -167,7 +176,7 @@ function drawVectors() {
     vectors[name] = value;
     if (name === "side") vectors.at = null;
     drawVectors();
-    document.querySelector(`input[name="vectors-${name}"]:checked`).focus();
+    root.querySelector(`input[name="vectors-${name}"]:checked`).focus();
   };
   byId("vectors-controls").replaceChildren();
   if (Object.keys(SIDES).length > 1) {
@@ -220,7 +229,7 @@ function readVector(row, column) {
   const numbers = numbersOf(vectors)[row];
   const values = { piece: quoted(SIDES[vectors.side].pieces[row]), column: column + 1, value: numbers[column].toFixed(3) };
   byId("vectors-reading").textContent = say("vector-reading", values);
-  document.querySelector(".vector .frame")?.remove();
+  root.querySelector(".vector .frame")?.remove();
   const frame = make("i", { class: "frame" });
   frame.style.setProperty("--column", column);
   frame.style.setProperty("--columns", numbers.length);
@@ -249,7 +258,7 @@ function moveInVectors(event) {
   const next = stepInGrid(event, vectors.at ?? [0, 0], rows.length, rows[0].length);
   if (!next) return;
   readVector(...next);
-  document.querySelector(".vector .frame").scrollIntoView({ block: "nearest", inline: "nearest" });
+  root.querySelector(".vector .frame").scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function listenToVectors() {
