@@ -2,7 +2,8 @@
 that use them.
 
 Shapes: D d_model, F d_ff, W the width of all heads together as the engine lays them out, V
-vocabulary, R rows of one step. Every width is filled up with zeros to whole registers.
+vocabulary, S source tokens, R rows of one step. Every width is filled up with zeros to whole
+registers.
 """
 
 import ctypes
@@ -83,6 +84,7 @@ _WHOLE = (
         "num_decoder_layers",
         "vocab_size",
         "half",
+        "num_heads",
     ),
 )
 
@@ -198,6 +200,7 @@ def library() -> ctypes.CDLL:
             (
                 *(_POINTER, _LONG, *[_POINTER] * 5, _LONG, _POINTER, _POINTER, _LONG),
                 *(_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _POINTER, _LONG),
+                *(_POINTER, _LONG),
             ),
         ),
     }
@@ -257,6 +260,7 @@ class Engine:
             num_decoder_layers=len(weights.decoder),
             vocab_size=self.vocab_size,
             half=rotary[0].shape[1] if rotary else 0,
+            num_heads=weights.num_heads,
             eps=weights.eps,
             score_scale=weights.head_dim**-0.5,
             embedding_scale=weights.embedding_scale,
@@ -473,13 +477,16 @@ class Session:
         beside: Floats | None = None,
         all_log_probs: bool = False,
         as_logits: bool = False,
+        attention: Floats | None = None,
     ) -> TopK:
         """Take one more token for each row; return the `k` best next ones of the rows `wanted`.
 
         Without `wanted` that is all rows; bans are those of the rows wanted. The best stand first,
         the lower id among equals. `all_log_probs` returns those of all tokens too, `as_logits` what
         the output layer gave in their place, which differs by one number a row. `beside` (R, D) is
-        added to the tokens' vectors. Raises MemoryError.
+        added to the tokens' vectors. `attention` (R, S) is filled with the attention of the last
+        layer to the source, the mean of its heads, 0 behind a row's own source; where no row is
+        wanted, nothing behind it is computed. Raises MemoryError.
         """
         sentences, beams, positions = (
             np.ascontiguousarray(x, np.int64)
@@ -520,6 +527,8 @@ class Session:
             ids.ctypes.data,
             _address(every),
             as_logits,
+            _address(attention),
+            0 if attention is None else attention.shape[1],
         )
         self._refuse_failure(status)
         return best, ids, every

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <stdexcept>
 #include <vector>
 
 #if defined(__AVX2__)
@@ -49,7 +50,7 @@ struct Layer {
 // the sums over a head's dimensions are then those of whole vectors. `steps` counts the dimensions.
 struct Model {
     int64_t kind, d_model, d_model_padded, d_ff, head_dim, groups, lanes, steps, norm_first, root_mean_square, activation,
-        num_encoder_layers, num_decoder_layers, vocab_size, half;
+        num_encoder_layers, num_decoder_layers, vocab_size, half, num_heads;
     double eps, score_scale, embedding_scale;
     const float *src_tokens, *src_positions, *tgt_tokens, *tgt_positions, *cosines, *sines;
     const Layer *encoder, *decoder;
@@ -323,12 +324,20 @@ inline vector by_head(vector x, int64_t lanes) {
     return x;
 }
 
+// Add to the mean of all heads, for each key, what those of a group give: their weights, which `inverse` makes a softmax.
+inline void add_heads(const Model& model, const float* weights, vector inverse, int64_t first_head, int64_t keys, float* mean) {
+    const int64_t count = std::min(model.lanes, model.num_heads - first_head);
+    const vector share = counted() < uint32_t(count) ? inverse / float(model.num_heads) : vector{};
+    for (int64_t j = 0; j < keys; j++) mean[j] += across(read(weights + j * LANES) * share, sum_of);
+}
+
 // Each head's softmax(q k / sqrt(d_k)) v (Vaswani et al. 2017, equation 1), of several queries that read the same keys;
 // `score_scale` is 1 / sqrt(d_k). There is no mask (section 3.2.3): a query is given only the keys that it may attend to.
 // Heads stand in lanes: a key costs as many products as it has vectors. Each query's sums are made in the order that
-// they have alone.
+// they have alone. The softmax of a single query is added to `mean`, if any, the mean of the heads.
 template <int QUERIES, typename At>
-void attend(const Model& model, const float* query, int64_t query_stride, float* context, int64_t keys, Buffer& room, At at) {
+void attend(const Model& model, const float* query, int64_t query_stride, float* context, int64_t keys, Buffer& room, At at,
+            float* mean = nullptr) {
     const int64_t span = model.steps * model.lanes, width = model.groups * span, size = keys * LANES;
     float* weights = room.of(QUERIES * size);
     for (int64_t group = 0; group < width; group += span) {
@@ -363,6 +372,7 @@ void attend(const Model& model, const float* query, int64_t query_stride, float*
             }
             inverse[n] = 1.0f / total;
         }
+        if (QUERIES == 1 && mean) add_heads(model, weights, inverse[0], group / model.steps, keys, mean);
         for (int64_t i = 0; i < span; i += 4 * LANES) {
             const int64_t count = std::min<int64_t>(4, (span - i) / LANES);
             vector sums[QUERIES][4] = {};
@@ -423,6 +433,14 @@ struct Slot {  // one sentence: keys and values of its memory, and of its hypoth
     std::vector<Buffer> memory, past;
     int64_t memory_len = 0;
     std::vector<int32_t> allowed;  // the outputs that it may have, ascending; none: all
+};
+
+// Where the last layer's attention to the source is written, the mean of its heads: `keys` numbers a row, zero behind those
+// of the source. Nothing where that is not asked for; `alone`: nothing else is.
+struct Look {
+    float* rows;
+    int64_t keys;
+    bool alone;
 };
 
 constexpr int64_t ROWS_AT_ONCE = 48;  // what is wide is computed for so many rows at a time, and stays in the cache
@@ -584,7 +602,7 @@ struct Session {
     // Slots, places and times are the search's sentences, beams and positions.
     template <typename Kind>
     void decode(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times, const int32_t* tokens,
-                const int32_t* ancestors, int64_t stride, const float* beside) {
+                const int32_t* ancestors, int64_t stride, const float* beside, const Look& look) {
         embed(model.tgt_tokens, model.tgt_positions, tokens, times, beside, rows);
         for (int64_t l = 0; l < model.num_decoder_layers; l++) {
             const Layer& layer = model.decoder[l];
@@ -606,13 +624,16 @@ struct Session {
             join<Kind>(layer.self_out, inputs_of<Kind>(to, width, rows), layer, 0);
             if (layer.cross_query.weights) {
                 product<Kind>(layer.cross_query, sublayer_inputs<Kind>(layer.norms[1], rows), all);
+                float* seen = l == model.num_decoder_layers - 1 ? look.rows : nullptr;
                 for (int64_t r = 0; r < rows; r++) {
                     const Slot& slot = slots[of[r]];
                     const auto* memory = (const typename Kind::Cached*)slot.memory[l].data;
                     const int64_t size = 2 * width;
                     normalize_heads(model, all + r * width, layer.cross_gains[0]);
-                    attend<1>(model, all + r * width, 0, to + r * width, slot.memory_len, weights, [=](int64_t j) { return memory + j * size; });
+                    attend<1>(model, all + r * width, 0, to + r * width, slot.memory_len, weights,
+                              [=](int64_t j) { return memory + j * size; }, seen ? seen + r * look.keys : nullptr);
                 }
+                if (seen && look.alone) return;
                 join<Kind>(layer.cross_out, inputs_of<Kind>(to, width, rows), layer, 1);
             }
             feed_forward<Kind>(layer, layer.cross_query.weights ? 2 : 1, rows);
@@ -657,9 +678,9 @@ template <typename Kind>
 void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
           const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
           int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
-          float* all_log_probs, bool as_logits) {
+          float* all_log_probs, bool as_logits, const Look& look) {
     const Model& model = session.model;
-    session.decode<Kind>(rows, slots, places, times, tokens, ancestors, stride, beside);
+    session.decode<Kind>(rows, slots, places, times, tokens, ancestors, stride, beside, look);
     const int64_t size = model.d_model_padded, vocab_size = model.vocab_size;
     const float nothing = -std::numeric_limits<float>::infinity();
     std::vector<float> tops;
@@ -744,12 +765,16 @@ int decoding_states(Session* session, int64_t count, const int32_t* ids, const i
 int decoding_step(Session* session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
                   const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
                   int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
-                  float* all_log_probs, int64_t as_logits) {
+                  float* all_log_probs, int64_t as_logits, float* attention, int64_t keys) {
     return guarded([&] {
         refuse_unknown(session->model.activation);
+        for (int64_t r = 0; r < rows && attention; r++)
+            if (session->slots[slots[r]].memory_len > keys) throw std::invalid_argument("the attention has no room for a source");
+        if (attention) std::fill(attention, attention + rows * keys, 0.0f);
+        const Look look{attention, keys, num_wanted == 0};
         auto go = [&](auto kind) {
             step<decltype(kind)>(*session, rows, slots, places, times, tokens, ancestors, stride, beside, wanted, num_wanted,
-                                 banned, ban_ends, count, best, ids, all_log_probs, as_logits);
+                                 banned, ban_ends, count, best, ids, all_log_probs, as_logits, look);
         };
         if (session->model.kind == INT8) go(Int8());
         if (session->model.kind == BFLOAT16) go(BFloat16());

@@ -34,7 +34,7 @@ from weft.engine.batched import Steps, padded
 from weft.engine.ensemble import EnsembleEngine
 from weft.errors import OutOfMemoryError
 from weft.predict.alignment import CrossAttention, Floats
-from weft.predict.batching import in_batches, in_halves
+from weft.predict.batching import in_batches, in_halves, in_threads
 from weft.predict.prediction import OutputLimit
 from weft.predict.segments import SourceRow
 from weft.predict.settings import BANNED, DecodingSettings
@@ -47,7 +47,8 @@ class Member:
     """A model as one of those that search together; it has `max_len` positions on either side.
 
     `steps` are the model's own. An `engine` has the same weights and searches in their place.
-    `cross_attention` computes the attention to the source.
+    `cross_attention` computes the attention to the source; where there is an engine, several
+    threads may call it at once.
     """
 
     max_len: int
@@ -131,9 +132,13 @@ class RowSearch:
         def attend(batch: list[SourceRow], settings: Resolved) -> list[list[Floats]]:
             return self._attend({row: ranked[row] for row in batch})
 
-        for batch in _batches(ranked, settings):
+        def keep(batch: list[SourceRow]) -> None:
             maps = _in_halves(batch, attend, settings)
-            attention |= zip(batch, maps, strict=True)
+            attention.update(zip(batch, maps, strict=True))
+
+        # NumPy and PyTorch have threads of their own
+        workers = 1 if self.engine is None else self.workers
+        in_threads(keep, _batches(ranked, settings), workers)
         return attention
 
     def _attend(

@@ -22,7 +22,8 @@ from weft.data.segment import split_sentences
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.texts import Texts
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
-from weft.decoding.decoder import Engine
+from weft.engine.bindings import Engine
+from weft.engine.forced import forced_attention_of
 from weft.engine.from_model import build_engine, is_sharded, why_no_engine
 from weft.engine.torch_steps import cross_attention_of, steps_of
 from weft.errors import UsageError
@@ -268,11 +269,16 @@ class TrainableTranslation(
 
     def _member(self) -> Member:
         device = self.machine.device
+        engine = self._engine()
+        if engine is None:
+            cross_attention = cross_attention_of(self.model, device)
+        else:
+            cross_attention = forced_attention_of(engine)
         return Member(
             self.config.model.max_len,
             steps_of(self.model, device),
-            self._engine(),
-            cross_attention_of(self.model, device),
+            engine,
+            cross_attention,
         )
 
     def parameters(self) -> Parameters:

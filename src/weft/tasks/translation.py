@@ -17,6 +17,7 @@ from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.tokenizer import Tokenizer
 from weft.decoding.shortlist import Shortlist
 from weft.engine.bindings import engine_of, what_computes, why_no_engine
+from weft.engine.forced import forced_attention_of
 from weft.engine.plain import PlainTransformer
 from weft.engine.plain_steps import cross_attention_of, steps_of
 from weft.engine.weights import Weights
@@ -209,11 +210,12 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         """
         assert self.weights is not None
         plain = PlainTransformer(self.weights)
+        engine = engine_of(self.weights, self._kind)
         return Member(
             self.config.model.max_len,
             steps_of(plain),
-            engine_of(self.weights, self._kind),
-            cross_attention_of(plain),
+            engine,
+            forced_attention_of(engine) if engine else cross_attention_of(plain),
         )
 
     def why_no_engine(self) -> str:

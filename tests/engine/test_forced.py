@@ -1,0 +1,176 @@
+"""Whole hypotheses read in one step: their attention is the plain pass's, in every kind of product,
+and each row's own.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from shrunk import sizes_shrunk
+from weft.config import Seq2SeqSection
+from weft.decoding.decoder import StepInput
+from weft.engine import bindings
+from weft.engine.bindings import KINDS, Engine
+from weft.engine.forced import forced_attention_of
+from weft.engine.from_model import weights_of
+from weft.engine.plain import PlainTransformer
+from weft.engine.plain_steps import cross_attention_of
+from weft.engine.weights import Weights
+from weft.kernels import native
+from weft.model.transformer import Seq2SeqTransformer
+from weft.recipes.file import load_recipe, recipe_names, with_values
+
+VOCAB, BOS, EOS = 47, 2, 3
+SRC = np.array(
+    [
+        [5, 7, 9, 11, 12, 13, 14, 15, EOS],
+        [8, EOS, 0, 0, 0, 0, 0, 0, 0],
+        [EOS, 0, 0, 0, 0, 0, 0, 0, 0],
+        [20, 21, 22, 20, EOS, 0, 0, 0, 0],
+    ]
+)
+TGT = np.array([[BOS, 4, 6, 8, 30], [BOS, 0, 0, 0, 0], [BOS, 9, 9, 0, 0], [BOS, 30, 31, 32, 33]])  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def need_engine() -> None:
+    try:
+        bindings.library()
+    except native.UnavailableError as error:
+        pytest.skip(f"no engine here: {error}")
+
+
+def shaken(shape: Seq2SeqSection) -> Weights:
+    """Random weights far from their start values, gains and biases too."""
+    torch.manual_seed(3)
+    model: nn.Module = Seq2SeqTransformer(shape, VOCAB, VOCAB, shape.tie_embeddings)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    assert isinstance(model, Seq2SeqTransformer)
+    return weights_of(model.eval())
+
+
+def packaged() -> dict[str, Seq2SeqSection]:
+    """The packaged recipes with a Transformer's decoder over a source, made tiny."""
+    found = {}
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        tiny = with_values(recipe, sizes_shrunk(recipe))
+        if isinstance(tiny.model, Seq2SeqSection):
+            found[name] = tiny.model
+    return found
+
+
+# more heads than a register has numbers, a number of heads that fills no register, one head
+OTHERS: dict[str, dict[str, Any]] = {
+    "20 heads": {"d_model": 40, "d_ff": 30, "num_heads": 20, "head_dim": 4},
+    "3 heads": {"d_model": 26, "d_ff": 17, "num_heads": 3, "head_dim": 13},
+    "1 head": {"d_model": 34, "d_ff": 33, "num_heads": 1},
+    "query-key norm": {
+        "d_model": 32,
+        "d_ff": 24,
+        "num_heads": 4,
+        "num_key_value_heads": 2,
+        "norm": "rms",
+        "activation": "swiglu",
+        "query_key_norm": True,
+        "sandwich_norm": True,
+        "bias": False,
+        "positions": "rotary",
+    },
+}
+
+
+def shapes() -> dict[str, Seq2SeqSection]:
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 2, "max_len": 20}
+    made = {name: Seq2SeqSection(**layers, **each) for name, each in OTHERS.items()}
+    return packaged() | made
+
+
+SHAPES = shapes()
+
+
+def plain_attention(weights: Weights) -> np.ndarray:
+    found = cross_attention_of(PlainTransformer(weights))(SRC, TGT)
+    return np.where((TGT == 0)[:, :, None], 0, found)
+
+
+def test_there_are_layers_of_every_kind() -> None:
+    assert len(packaged()) >= 8
+    found = SHAPES.values()
+    assert {shape.norm for shape in found} == {"layer", "rms"}
+    assert {"rotary", "sinusoidal"} <= {shape.positions for shape in found}
+    for switch in ("query_key_norm", "norm_first"):
+        assert {getattr(shape, switch) for shape in found} == {True, False}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_it_is_the_attention_of_the_plain_pass(name: str) -> None:
+    weights = shaken(SHAPES[name])
+    expected = plain_attention(weights)
+    found = forced_attention_of(Engine(weights))(SRC, TGT)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    # heads look somewhere, else all would agree
+    assert expected.max() > 1.5 / SRC.shape[1]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_in_fewer_bits_it_is_near_to_that(name: str) -> None:
+    weights = shaken(SHAPES[name])
+    exact = plain_attention(weights)
+    is_padding = (TGT == 0)[:, :, None] | (SRC == 0)[:, None]
+    for kind, bound in (("bfloat16", 0.02), ("int8", 0.06)):
+        found = forced_attention_of(Engine(weights, kind))(SRC, TGT)
+        assert 0 < np.abs(found - exact).max() < bound, kind
+        assert found[TGT != 0].sum(-1) == pytest.approx(1, abs=1e-5)
+        assert not found[is_padding].any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_is_the_same_bit_for_bit_alone_one_by_one_and_with_its_log_probabilities(
+    kind: str,
+) -> None:
+    engine = Engine(shaken(SHAPES["en-de-modern"]), kind)
+    together = forced_attention_of(engine)(SRC, TGT)
+    for row, (src, tgt) in enumerate(zip(SRC, TGT, strict=True)):
+        ids = src[src != 0].tolist()
+        width = len(ids)
+        alone = forced_attention_of(engine)(src[None, :width], tgt[None])
+        assert np.array_equal(alone[0], together[row, :, :width])
+        plain = engine.session(1, 1)
+        looking = engine.session(1, 1)
+        for session in (plain, looking):
+            session.read([0], [ids])
+        for place, token in enumerate(tgt[tgt != 0]):
+            zero = np.zeros(1, np.int64)
+            inputs = StepInput(
+                zero,
+                zero,
+                zero + place,
+                np.array([token], np.int32),
+                np.zeros((1, place + 1), np.int32),
+            )
+            seen = np.full((1, width + 3), np.nan, np.float32)
+            found = looking.step(inputs, 4, all_log_probs=True, attention=seen)
+            expected = plain.step(inputs, 4, all_log_probs=True)
+            assert np.array_equal(seen[0, :width], together[row, place, :width])
+            assert not seen[0, width:].any()
+            for ours, theirs in zip(found, expected, strict=True):
+                assert np.array_equal(ours, theirs)
+
+
+def test_without_room_for_a_source_nothing_is_written() -> None:
+    session = Engine(shaken(SHAPES["en-de"])).session(1, 1)
+    session.read([0], [[5, 6, EOS]])
+    zero = np.zeros(1, np.int64)
+    tokens = np.array([BOS], np.int32)
+    inputs = StepInput(zero, zero, zero, tokens, np.zeros((1, 1), np.int32))
+    narrow = np.full((1, 2), 7, np.float32)
+    with pytest.raises(RuntimeError, match="no room for a source"):
+        session.step(inputs, 1, attention=narrow)
+    assert (narrow == 7).all()
