@@ -29,7 +29,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # What a function's docstring may begin with; a verb that is missing is added here.
 VERBS = {
     *("Accumulate", "Add", "Advance", "Align", "Answer", "Append", "Apply", "Ask", "Attend", "Average"),
-    *("Begin", "Build", "Call", "Change", "Check", "Choose", "Classify", "Clean", "Close", "Collect"),
+    *("Begin", "Build", "Call", "Change", "Charge", "Check", "Choose", "Classify", "Clean", "Close", "Collect"),
     *("Compare", "Compile", "Compute", "Continue", "Convert", "Copy", "Count", "Create", "Cut"),
     *("Decide", "Decode", "Delete", "Describe", "Divide", "Double", "Download", "Draw", "Drop", "Embed", "Encode"),
     *("End", "Estimate", "Evaluate", "Expand", "Extend", "Fill", "Find", "Finish", "Flush", "Follow", "Gather"),

@@ -1,0 +1,1 @@
+"""The server: programs and people use models over HTTP."""

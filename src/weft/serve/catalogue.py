@@ -1,0 +1,215 @@
+"""The models of the server: found by name, by task, or by a pair of languages."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.data.languages import canonical, primary
+from weft.errors import UsageError, WeftError
+from weft.folder import durable
+from weft.serve.refusals import UnknownLanguage, UnknownModel, UnknownPair
+from weft.serve.running import Calls
+from weft.tasks.opening import load_task
+from weft.tasks.task import Task
+
+_LOG = logging.getLogger("weft.serve")
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """A model as the server has it; `src` and `tgt` are its languages, of a translator alone.
+
+    `card` is what strangers may know of it; `created` is when its folder was written, in seconds
+    since 1970. `calls` run what its batches have no rows for.
+    """
+
+    id: str
+    folder: Path
+    task: Task[Any, Any]
+    predictor: Any
+    created: int
+    card: dict[str, Any]
+    src: str = ""
+    tgt: str = ""
+    calls: Calls = field(default_factory=lambda: Calls("calls"))
+
+    @property
+    def kind(self) -> str:
+        """Return the name of its task, "translation" and so on."""
+        return self.task.name
+
+
+@dataclass(frozen=True)
+class Named:
+    """A folder and the name under which it is served."""
+
+    name: str
+    folder: Path
+
+
+class Catalogue:
+    """The models in the order of the command line: of two that serve a pair, the first is taken."""
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        """Set the models; their ids differ."""
+        self.models = {model.id: model for model in models}
+
+    def model(self, name: str | None, kind: str) -> ServedModel:
+        """Return the model of a name, or the first of a kind; raise UnknownModel."""
+        if name is not None:
+            found = self.models.get(name)
+            if found is None or found.kind != kind:
+                raise UnknownModel(name, kind if found else "")
+            return found
+        for model in self.of(kind):
+            return model
+        raise UnknownModel("", kind)
+
+    def of(self, kind: str) -> Iterator[ServedModel]:
+        """Yield the models of a kind."""
+        return (model for model in self.models.values() if model.kind == kind)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the language pairs, each once."""
+        pairs = ((model.src, model.tgt) for model in self.of("translation"))
+        return list(dict.fromkeys(pairs))
+
+    def languages(self) -> list[str]:
+        """Return every language that a translator reads or writes, each once."""
+        both = [code for pair in self.pairs() for code in pair]
+        return list(dict.fromkeys(both))
+
+    def language(
+        self, code: str, param: str, among: Sequence[str] | None = None
+    ) -> str:
+        """Return a language of the models as they write it: `en` for `EN-gb`.
+
+        Raises UnknownLanguage where no model has it.
+        """
+        known = self.languages() if among is None else among
+        asked = canonical(code)
+        if asked in known:
+            return str(asked)
+        for other in known:
+            if asked and primary(other) == primary(asked):
+                return other
+        raise UnknownLanguage(code, param)
+
+    def route(self, src: str, tgt: str, pivot: bool = False) -> tuple[ServedModel, ...]:
+        """Return the model that translates a pair; with `pivot`, else two over a third language.
+
+        Raises UnknownPair where there are none.
+        """
+        by_pair: dict[tuple[str, str], ServedModel] = {}
+        for model in self.of("translation"):
+            by_pair.setdefault((model.src, model.tgt), model)
+        if direct := by_pair.get((src, tgt)):
+            return (direct,)
+        for between in self.languages() if pivot else ():
+            first = by_pair.get((src, between))
+            second = by_pair.get((between, tgt))
+            if first and second:
+                return (first, second)
+        raise UnknownPair(src, tgt)
+
+    def targets(self, src: str, pivot: bool = False) -> list[str]:
+        """Return the languages into which a language is translated."""
+        return [other for other in self.languages() if self._has(src, other, pivot)]
+
+    def sources(self, tgt: str, pivot: bool = False) -> list[str]:
+        """Return the languages from which a language is translated."""
+        return [other for other in self.languages() if self._has(other, tgt, pivot)]
+
+    def replace(self, model: ServedModel) -> None:
+        """Put a model in the place of that of its name; what runs on the other ends there."""
+        self.models = {**self.models, model.id: model}
+
+    def changed(self) -> list[ServedModel]:
+        """Return the models whose folders hold another one by now."""
+        return [
+            model
+            for model in self.models.values()
+            if _written(model.folder) not in (0, model.created)
+        ]
+
+    def _has(self, src: str, tgt: str, pivot: bool) -> bool:
+        try:
+            return src != tgt and bool(self.route(src, tgt, pivot))
+        except UnknownPair:
+            return False
+
+
+def named(words: Sequence[str]) -> list[Named]:
+    """Read the folders of a command line, `FOLDER` or `NAME=FOLDER`.
+
+    Raises UsageError where two have one name.
+    """
+    found: dict[str, Named] = {}
+    for word in words:
+        name, equals, rest = word.partition("=")
+        if not equals or Path(word).is_dir():
+            folder = Path(word)
+            name = folder.name or folder.resolve().name
+        else:
+            folder = Path(rest)
+        if name in found:
+            raise UsageError(
+                f"{word}: another model is named {name} already; give it a name by NAME={folder}"
+            )
+        found[name] = Named(name, folder)
+    return list(found.values())
+
+
+def open_model(asked: Named, precision: str = "float32") -> ServedModel:
+    """Open a folder for serving. Raises as `weft.load` does."""
+    created = _written(asked.folder)
+    task = load_task(asked.folder, precision)
+    config: Any = task.config
+    is_translator = task.name == "translation"
+    return ServedModel(
+        id=asked.name,
+        folder=asked.folder,
+        task=task,
+        predictor=task.predictor(),
+        created=created,
+        card=_card(task),
+        src=config.src_lang if is_translator else "",
+        tgt=config.tgt_lang if is_translator else "",
+    )
+
+
+def reopened(model: ServedModel) -> ServedModel | None:
+    """Open the folder of a model anew; None, with a line in the log, where that fails."""
+    try:
+        return open_model(Named(model.id, model.folder))
+    except WeftError as error:
+        _LOG.warning("%s goes on as it was: %s", model.id, error)
+        return None
+
+
+def _card(task: Task[Any, Any]) -> dict[str, Any]:
+    """Return what strangers may know of a model."""
+    portrait = task.portrait()
+    config: Any = task.config
+    card: dict[str, Any] = {
+        "title": portrait.title,
+        "shape": portrait.shape,
+        "computed_by": task.what_computes(),
+        "weights": config.weights,
+        "weft_version": config.weft_version,
+    }
+    if hasattr(config, "lang"):
+        card["language"] = config.lang
+    if task.labels:
+        card["labels"] = list(task.labels)
+    return card
+
+
+def _written(folder: Path) -> int:
+    """Return when a folder was written, in seconds since 1970; 0 where it is not whole."""
+    try:
+        return int((folder / durable.MANIFEST).stat().st_mtime)
+    except OSError:
+        return 0

@@ -1,0 +1,1 @@
+"""The dialects that clients speak: each with its own routes, shapes and errors."""

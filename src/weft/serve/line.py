@@ -1,0 +1,163 @@
+"""The line in which jobs wait, fair between clients, and the account of what each was given.
+
+Who has been given least comes next: the Virtual Token Counter (Sheng et al. 2024, "Fairness in
+Serving Large Language Models", algorithm 2), with the row of a step as its unit. It decides which
+job begins, and which of those that run take a step.
+"""
+
+import math
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from weft.serve.jobs import Job
+from weft.serve.refusals import Overloaded
+from weft.serve.running import Runner
+
+# clients this close to the one that was given least step together: small, so that a newcomer soon
+# catches up, and larger than a single sentence's step
+_QUANTUM = 32.0
+_FIRST_RATE = (
+    2000.0  # rows of a step that a thread computes a second, until it was measured
+)
+_MEMORY = 0.98  # what a step leaves of the rate's average
+# of the time that a job has, the part that its work may take by estimate
+_SAFE = 0.8
+
+
+@dataclass
+class _Client:
+    """The account of a client: units given, and units that its jobs still need."""
+
+    given: float = 0.0
+    backlog: float = 0.0
+    jobs: int = 0  # that wait or run
+    waiting: dict[Runner, deque[Job]] = field(
+        default_factory=lambda: defaultdict(deque)
+    )
+
+
+class Line:
+    """The waiting jobs of all clients. Not safe for threads by itself: its user has the lock."""
+
+    def __init__(self, num_threads: int, max_waiting: int = 20_000) -> None:
+        """Create an empty line for so many threads, which holds at most so many jobs."""
+        self.num_threads = num_threads
+        self.max_waiting = max_waiting
+        self.num_waiting: dict[Runner, int] = defaultdict(int)
+        self.rate = _FIRST_RATE  # units a second, of one thread
+        self._clients: dict[str, _Client] = {}
+
+    def __len__(self) -> int:
+        return sum(self.num_waiting.values())
+
+    def put(self, runner: Runner, jobs: Sequence[Job]) -> None:
+        """Let the jobs of one request wait. Raises Overloaded where they cannot be done in time."""
+        if not jobs:
+            return
+        name = jobs[0].client
+        self._refuse_too_many(name, jobs)
+        client = self._entering(name)
+        client.waiting[runner].extend(jobs)
+        client.jobs += len(jobs)
+        client.backlog += sum(job.rest for job in jobs)
+        self.num_waiting[runner] += len(jobs)
+
+    def take(self, runner: Runner, count: int) -> list[Job]:
+        """Take up to `count` jobs, each of the client that was given least by then."""
+        taken: list[Job] = []
+        while len(taken) < count and (client := self._least(runner)):
+            job = client.waiting[runner].popleft()
+            self.num_waiting[runner] -= 1
+            job.began = time.monotonic()
+            self._charge(client, job, job.cost)
+            taken.append(job)
+        return taken
+
+    def runners(self) -> list[Runner]:
+        """Return the models for which jobs wait."""
+        return [runner for runner, count in self.num_waiting.items() if count]
+
+    def chosen(self, running: Iterable[Job]) -> list[Job]:
+        """Return those of the running jobs that take the next step, by what their clients have."""
+        jobs = list(running)
+        given = {job.client: self._clients[job.client].given for job in jobs}
+        least = min(given.values(), default=0.0)
+        return [job for job in jobs if given[job.client] <= least + _QUANTUM]
+
+    def stepped(self, jobs: Sequence[Job], seconds: float) -> None:
+        """Charge a step of these jobs, which took so long."""
+        units = 0.0
+        for job in jobs:
+            units += job.width
+            self._charge(self._clients[job.client], job, job.width)
+        if seconds > 0:
+            self.rate = _MEMORY * self.rate + (1 - _MEMORY) * units / seconds
+
+    def ended(self, job: Job) -> None:
+        """Close the account of a job that is over, done or not."""
+        client = self._clients[job.client]
+        client.backlog -= job.rest
+        job.rest = 0.0
+        client.jobs -= 1
+        if not any(other.jobs for other in self._clients.values()):
+            self._clients.clear()  # nobody has anything to be compared with
+
+    def drop_over(self) -> list[Job]:
+        """Remove the waiting jobs that nobody waits for, or whose time is over; return them."""
+        dropped: list[Job] = []
+        for client in self._clients.values():
+            for runner, waiting in client.waiting.items():
+                kept: deque[Job] = deque()
+                for job in waiting:
+                    (dropped if job.why_over() else kept).append(job)
+                self.num_waiting[runner] -= len(waiting) - len(kept)
+                client.waiting[runner] = kept
+        for job in dropped:
+            self.ended(job)
+        return dropped
+
+    def seconds_until(self, name: str, more: float) -> float:
+        """Estimate when `more` units of a client would be done.
+
+        By then every client has been given as much as this one, or all that it wants.
+        """
+        own = more
+        if name in self._clients:
+            own += self._clients[name].backlog
+        units = own
+        for other, client in self._clients.items():
+            if other != name:
+                units += min(client.backlog, own)
+        return units / (self.rate * self.num_threads)
+
+    def _refuse_too_many(self, name: str, jobs: Sequence[Job]) -> None:
+        now = time.monotonic()
+        seconds = self.seconds_until(name, sum(job.rest for job in jobs))
+        allowed = _SAFE * (jobs[0].caller.deadline - now)
+        if seconds > allowed:
+            raise Overloaded(max(1.0, math.ceil(seconds - allowed)))
+        if len(self) + len(jobs) > self.max_waiting:
+            raise Overloaded(max(1.0, math.ceil(seconds)))
+
+    def _entering(self, name: str) -> _Client:
+        """Return a client's account; one that had nothing to do gets no credit for that."""
+        active = [client.given for client in self._clients.values() if client.jobs]
+        client = self._clients.setdefault(name, _Client())
+        if not client.jobs and active:
+            client.given = max(client.given, min(active))
+        return client
+
+    def _least(self, runner: Runner) -> _Client | None:
+        """Return the client with jobs for this model that was given least."""
+        waiting = [
+            client for client in self._clients.values() if client.waiting[runner]
+        ]
+        return min(waiting, key=lambda client: client.given, default=None)
+
+    def _charge(self, client: _Client, job: Job, units: float) -> None:
+        client.given += units
+        done = min(units, job.rest)
+        job.rest -= done
+        client.backlog -= done

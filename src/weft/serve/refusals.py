@@ -1,0 +1,164 @@
+"""The reasons why the server does not do what it was asked, whatever dialect says them."""
+
+from weft.errors import WeftError
+
+
+class Refusal(WeftError):
+    """A request that is answered with a reason.
+
+    `status` is that of HTTP, `code` a short name that never changes. `param` names the field at
+    fault, where one is. The message never repeats what the client sent, but for codes of languages
+    and names of models that are short and plain.
+    """
+
+    status = 400
+    code = "invalid_request"
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        """Set the message, one line, and the field that it is about."""
+        super().__init__(message)
+        self.message = message
+        self.param = param
+
+
+class InvalidRequest(Refusal):
+    """A field that is missing, of another type or out of range."""
+
+
+class UnknownLanguage(Refusal):
+    """A language that no model has."""
+
+    code = "unknown_language"
+
+    def __init__(self, language: str, param: str) -> None:
+        """Name the language's code."""
+        super().__init__(f"{shown(language)} is not supported", param)
+        self.language = language
+
+
+class UnknownPair(Refusal):
+    """Two languages that no model, and no route over a third language, joins."""
+
+    code = "unknown_pair"
+
+    def __init__(self, src: str, tgt: str) -> None:
+        """Name the two codes."""
+        super().__init__(
+            f"no model translates {shown(src)} to {shown(tgt)}; GET /languages lists the pairs",
+            "target",
+        )
+        self.src = src
+        self.tgt = tgt
+
+
+class UnknownModel(Refusal):
+    """A name that no model has."""
+
+    status = 404
+    code = "model_not_found"
+
+    def __init__(self, name: str, wanted: str = "") -> None:
+        """Name the model; `wanted` is the task that was asked of it, where it has another."""
+        reason = f" {wanted}" if wanted else ""
+        super().__init__(
+            f"there is no{reason} model {shown(name)}; GET /v1/models lists them",
+            "model",
+        )
+        self.name = name
+
+
+class Impossible(Refusal):
+    """A thing that this kind of model cannot give."""
+
+    code = "unsupported"
+
+
+class TooLarge(Refusal):
+    """A body, a text or a list above a limit."""
+
+    status = 413
+    code = "too_large"
+
+
+class Unauthorized(Refusal):
+    """A key that is missing or unknown."""
+
+    status = 401
+    code = "unauthorized"
+
+
+class Forbidden(Refusal):
+    """A thing that is switched off, or a host that is not served."""
+
+    status = 403
+    code = "forbidden"
+
+
+class Overloaded(Refusal):
+    """More work than can be done in time; `retry_after` seconds later there is room again."""
+
+    status = 503
+    code = "overloaded"
+
+    def __init__(self, retry_after: float) -> None:
+        """Say when to come again."""
+        super().__init__("the server is busy; try again later")
+        self.retry_after = retry_after
+
+
+class TooManyRequests(Refusal):
+    """More than the limit of this key or address."""
+
+    status = 429
+    code = "rate_limited"
+
+    def __init__(self, retry_after: float) -> None:
+        """Say when to come again."""
+        super().__init__("too many requests; try again later")
+        self.retry_after = retry_after
+
+
+class TooLate(Refusal):
+    """Work that was not done before its deadline."""
+
+    status = 503
+    code = "deadline"
+
+    def __init__(self) -> None:
+        """Say that the time is over."""
+        super().__init__("not done within the time limit; send less at once")
+
+
+class Stopping(Refusal):
+    """A server that finishes what it has and takes no more."""
+
+    status = 503
+    code = "stopping"
+
+    def __init__(self) -> None:
+        """Say that the server ends."""
+        super().__init__("the server is stopping")
+
+
+class Gone(Refusal):
+    """A client that has left: nobody reads this."""
+
+    status = 499
+    code = "gone"
+
+    def __init__(self) -> None:
+        """Say that the client has left."""
+        super().__init__("the client has left")
+
+
+class Broken(Refusal):
+    """A model that gives no numbers, or a memory that is used up: no fault of the request."""
+
+    status = 500
+    code = "model_error"
+
+
+def shown(name: str) -> str:
+    """Return a name or code as a message may show it: short and plain, else a placeholder."""
+    is_plain = name.isprintable() and 0 < len(name) <= 40
+    return name if is_plain else "(not a name)"

@@ -1,0 +1,161 @@
+"""The service that all dialects speak to: every model, whatever the shape of a request."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weft.predict.prediction import Prediction
+from weft.predict.settings import DecodingSettings
+from weft.serve.catalogue import Catalogue, ServedModel
+from weft.serve.jobs import Caller, Job
+from weft.serve.limits import Limits
+from weft.serve.pool import Pool
+from weft.serve.refusals import TooLarge, UnknownPair
+
+__all__ = ["Caller", "Service", "Translated"]
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A translation, and from what language: `confidence` is None where that was said."""
+
+    prediction: Prediction
+    src: str
+    confidence: float | None
+    models: tuple[str, ...]
+
+
+class Service:
+    """The models, and the threads that work with them.
+
+    Every method raises Refusal for what cannot be done.
+    """
+
+    def __init__(self, catalogue: Catalogue, pool: Pool, limits: Limits) -> None:
+        """Set what serves."""
+        self.catalogue = catalogue
+        self.pool = pool
+        self.limits = limits
+
+    async def translate(
+        self,
+        texts: Sequence[str],
+        src: str | None,
+        tgt: str,
+        caller: Caller,
+        *,
+        settings: DecodingSettings | None = None,
+        model: str | None = None,
+        pivot: bool = False,
+    ) -> list[Translated]:
+        """Translate texts; without `src`, each from the language that it is in by its looks."""
+        self._refuse_large(texts)
+        settings = settings or DecodingSettings()
+        if model is not None:
+            chosen = self.catalogue.model(model, "translation")
+            return await self._translate_by((chosen,), texts, None, caller, settings)
+        tgt = self.catalogue.language(tgt, "target")
+        if src is not None:
+            src = self.catalogue.language(src, "source")
+            route = self.catalogue.route(src, tgt, pivot)
+            return await self._translate_by(route, texts, None, caller, settings)
+        return await self._translate_detected(texts, tgt, caller, settings, pivot)
+
+    def detect(
+        self, text: str, among: Sequence[str] | None = None
+    ) -> list[tuple[str, float]]:
+        """Return the languages that a text may be in, the likeliest first; never none."""
+        languages = self.catalogue.languages() if among is None else among
+        return [(language, 0.0) for language in languages] or [("und", 0.0)]
+
+    async def classify(
+        self, model: str | None, texts: Sequence[str], caller: Caller
+    ) -> list[Any]:
+        """Return the Classification of each text."""
+        self._refuse_large(texts)
+        served = self.catalogue.model(model, "classification")
+        jobs = [
+            Job(lambda part=part: served.predictor.classify(part), caller)
+            for part in _parts(texts)
+        ]
+        answers = await self.pool.run(served.calls, jobs)
+        return [answer for part in answers for answer in part]
+
+    async def _translate_detected(
+        self,
+        texts: Sequence[str],
+        tgt: str,
+        caller: Caller,
+        settings: DecodingSettings,
+        pivot: bool,
+    ) -> list[Translated]:
+        """Translate each text from its own language, all of a language together."""
+        sources = self.catalogue.sources(tgt, pivot)
+        if not sources:
+            raise UnknownPair("auto", tgt)
+        guesses = [self.detect(text, sources)[0] for text in texts]
+        answers: dict[int, Translated] = {}
+        for src in dict.fromkeys(guess for guess, _ in guesses):
+            places = [i for i, (guess, _) in enumerate(guesses) if guess == src]
+            route = self.catalogue.route(src, tgt, pivot)
+            own = [texts[i] for i in places]
+            done = await self._translate_by(route, own, None, caller, settings)
+            for place, answer in zip(places, done, strict=True):
+                answers[place] = replace(answer, confidence=guesses[place][1])
+        return [answers[i] for i in range(len(texts))]
+
+    async def _translate_by(
+        self,
+        route: Sequence[ServedModel],
+        texts: Sequence[str],
+        confidence: float | None,
+        caller: Caller,
+        settings: DecodingSettings,
+    ) -> list[Translated]:
+        """Translate by a model, or by one after the other."""
+        names = tuple(model.id for model in route)
+        predictions: list[Prediction] = []
+        for model in route:
+            predictions = await self._predict(model, texts, caller, settings)
+            texts = [prediction.text for prediction in predictions]
+        return [
+            Translated(prediction, route[0].src, confidence, names)
+            for prediction in predictions
+        ]
+
+    async def _predict(
+        self,
+        model: ServedModel,
+        texts: Sequence[str],
+        caller: Caller,
+        settings: DecodingSettings,
+    ) -> list[Prediction]:
+        """Translate texts by one model."""
+        jobs = [
+            Job(lambda text=text: model.predictor.translate(text, settings)[0], caller)
+            for text in texts
+        ]
+        return await self.pool.run(model.calls, jobs)
+
+    def _refuse_large(self, texts: Sequence[str]) -> None:
+        """Raise TooLarge where texts are above the limits."""
+        limits = self.limits
+        if len(texts) > limits.max_texts:
+            raise TooLarge(
+                f"{len(texts):,} texts: at most {limits.max_texts:,} are taken at once"
+            )
+        longest = max(map(len, texts), default=0)
+        if longest > limits.max_text:
+            raise TooLarge(
+                f"a text of {longest:,} characters: at most {limits.max_text:,} are taken"
+            )
+        in_all = sum(map(len, texts))
+        if in_all > limits.max_characters:
+            raise TooLarge(
+                f"{in_all:,} characters: at most {limits.max_characters:,} are taken at once"
+            )
+
+
+def _parts(texts: Sequence[str], most: int = 32) -> list[Sequence[str]]:
+    """Return the texts in parts of so many, so that others come in between."""
+    return [texts[start : start + most] for start in range(0, len(texts), most)]

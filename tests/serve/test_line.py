@@ -1,0 +1,169 @@
+"""The fair line: who comes next, what is refused, and what a flood of one client does to others."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from weft.serve.jobs import Caller, Job
+from weft.serve.line import Line
+from weft.serve.pool import Pool
+from weft.serve.refusals import Gone, Overloaded, Stopping, TooLate
+from weft.serve.running import Calls
+
+CALLS = Calls("test")
+
+
+def in_loop(test: Callable[[], Awaitable[Any]]) -> None:
+    asyncio.run(test())  # type: ignore[arg-type]
+
+
+def caller(name: str, seconds: float = 60.0) -> Caller:
+    return Caller(name, time.monotonic() + seconds)
+
+
+def jobs_of(name: str, count: int, **sizes: Any) -> list[Job]:
+    whose = caller(name)
+    return [Job(lambda: None, whose, **sizes) for _ in range(count)]
+
+
+def test_clients_take_turns_whatever_they_have_waiting() -> None:
+    async def test() -> None:
+        line = Line(1)
+        line.put(CALLS, jobs_of("many", 100))
+        line.put(CALLS, jobs_of("few", 3))
+        order = [job.client for job in line.take(CALLS, 6)]
+        assert order.count("few") == 3
+        assert len(line.take(CALLS, 1000)) == 97
+
+    in_loop(test)
+
+
+def test_what_counts_is_the_work_not_the_number_of_jobs() -> None:
+    async def test() -> None:
+        line = Line(1)
+        line.put(CALLS, jobs_of("large", 10, cost=10))
+        line.put(CALLS, jobs_of("small", 100, cost=1))
+        order = [job.client for job in line.take(CALLS, 55)]
+        assert 4 <= order.count("large") <= 6
+
+    in_loop(test)
+
+
+def test_a_client_gets_no_credit_for_the_time_before_it_came() -> None:
+    async def test() -> None:
+        line = Line(1)
+        line.put(CALLS, jobs_of("first", 200))
+        line.take(CALLS, 100)
+        line.put(CALLS, jobs_of("late", 200))
+        order = [job.client for job in line.take(CALLS, 40)]
+        assert 19 <= order.count("late") <= 21
+
+    in_loop(test)
+
+
+def test_a_newcomer_steps_alone_until_it_has_caught_up() -> None:
+    async def test() -> None:
+        line = Line(1)
+        line.put(CALLS, jobs_of("many", 60, width=4))
+        running = line.take(CALLS, 60)
+        line.put(CALLS, jobs_of("one", 1, width=4))
+        running += line.take(CALLS, 1)
+        alone = 0
+        for _ in range(40):
+            chosen = line.chosen(running)
+            alone += {job.client for job in chosen} == {"one"}
+            line.stepped(chosen, 0.001)
+        assert 25 <= alone < 40
+
+    in_loop(test)
+
+
+def test_what_cannot_be_done_in_time_is_refused_with_an_honest_time() -> None:
+    async def test() -> None:
+        line = Line(1)
+        line.rate = 100.0
+        whose = caller("one", 10)
+        fits = [Job(None, whose, expected=100) for _ in range(7)]
+        line.put(CALLS, fits)
+        with pytest.raises(Overloaded) as refused:
+            line.put(CALLS, [Job(None, whose, expected=300)])
+        assert refused.value.retry_after == pytest.approx(2, abs=1)
+        # another client's own share is not used up by that
+        line.put(CALLS, [Job(None, caller("two", 10), expected=300)])
+
+    in_loop(test)
+
+
+def test_a_full_line_is_refused() -> None:
+    async def test() -> None:
+        line = Line(1, max_waiting=5)
+        line.put(CALLS, jobs_of("one", 5))
+        with pytest.raises(Overloaded):
+            line.put(CALLS, jobs_of("two", 1))
+
+    in_loop(test)
+
+
+def test_the_pool_gives_results_in_order_and_raises_the_first_error() -> None:
+    async def test() -> None:
+        pool = Pool(2)
+        whose = caller("one")
+        jobs = [Job(lambda i=i: i * i, whose) for i in range(20)]
+        assert await pool.run(CALLS, jobs) == [i * i for i in range(20)]
+        with pytest.raises(ZeroDivisionError):
+            await pool.run(CALLS, [Job(lambda: 1 // 0, whose)])
+        await asyncio.sleep(0.05)
+        assert pool.is_idle
+        pool.stop()
+        with pytest.raises(Stopping):
+            await pool.run(CALLS, [Job(lambda: 1, whose)])
+
+    in_loop(test)
+
+
+def test_what_is_late_or_left_ends_and_costs_no_more_than_a_call() -> None:
+    async def test() -> None:
+        pool = Pool(1)
+        begun: list[int] = []
+
+        def work(number: int) -> None:
+            begun.append(number)
+            time.sleep(0.02)
+
+        late = caller("late", 0.1)
+        with pytest.raises(TooLate):
+            await pool.run(CALLS, [Job(lambda i=i: work(i), late) for i in range(100)])
+        assert len(begun) < 12
+        left = caller("left")
+        jobs = [Job(lambda i=i: work(i), left) for i in range(100)]
+        task = asyncio.ensure_future(pool.run(CALLS, jobs))
+        await asyncio.sleep(0.05)
+        left.left.set()
+        with pytest.raises(Gone):
+            await task
+        count = len(begun)
+        await asyncio.sleep(0.1)
+        assert len(begun) <= count + 1
+        assert pool.is_idle
+        pool.stop()
+
+    in_loop(test)
+
+
+def test_one_client_is_not_kept_waiting_by_a_thousand_jobs_of_another() -> None:
+    async def test() -> None:
+        pool = Pool(1)
+        many = caller("many")
+        jobs = [Job(lambda: time.sleep(0.002), many) for _ in range(1000)]
+        flood = asyncio.ensure_future(pool.run(CALLS, jobs))
+        await asyncio.sleep(0.05)
+        began = time.monotonic()
+        await pool.run(CALLS, [Job(lambda: time.sleep(0.002), caller("one"))])
+        assert time.monotonic() - began < 0.2
+        flood.cancel()
+        pool.stop()
+
+    in_loop(test)
