@@ -18,12 +18,8 @@ from weft.console import stages
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification, Classifier
-    from weft.predict.language_model import (
-        Generation,
-        GenerationSettings,
-        LanguageModel,
-        TextScore,
-    )
+    from weft.predict.generation import Generation, GenerationSettings
+    from weft.predict.language_model import LanguageModel, TextScore
     from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
@@ -51,8 +47,8 @@ _LAZY = {
     "Classification": "weft.predict.classifier",
     "Classifier": "weft.predict.classifier",
     "DecodingSettings": "weft.predict.settings",
-    "Generation": "weft.predict.language_model",
-    "GenerationSettings": "weft.predict.language_model",
+    "Generation": "weft.predict.generation",
+    "GenerationSettings": "weft.predict.generation",
     "LanguageModel": "weft.predict.language_model",
     "Prediction": "weft.predict.prediction",
     "TextScore": "weft.predict.language_model",

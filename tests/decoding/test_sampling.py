@@ -9,13 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
 
 from weft.decoding.decoder import Floats, Indices
 from weft.decoding.draws import Draws
 from weft.decoding.reference import greedy_search
 from weft.decoding.sampling import (
     Chooser,
+    Place,
     Sampling,
+    choose_together,
     draw_ids,
     filtered_log_probs,
     log_softmax,
@@ -524,7 +529,7 @@ def test_what_the_cache_does_not_know_is_not_penalised_and_places_are_counted_on
     assert next(stream) == (BOS, pytest.approx(math.log(0.5)))
     free = Chooser(Sampling(), draws)
     logits = np.zeros(1000, np.float32)
-    assert free(logits, [], 1)[0] == int(draws.at(1) * 1000)
+    assert free(logits, Place([], 0, 1))[0] == int(draws.at(1) * 1000)
 
 
 def test_tokens_come_one_by_one_as_they_are_asked_for():
@@ -575,3 +580,90 @@ def test_everything_banned_is_an_error(temperature):
             settings=Sampling(temperature),
             banned_ids=[0, 1],
         )
+
+
+# Several texts, each with its own settings
+# --------------------------------------------------------------------------------------
+
+
+BIASES = st.dictionaries(
+    st.integers(0, 29), st.sampled_from([-100.0, -1.5, 3.0, 100.0]), max_size=4
+)
+MIXED = st.fixed_dictionaries(
+    {
+        "temperature": st.sampled_from([0.0, 0.3, 1.0, 4.0]),
+        "top_k": st.sampled_from([None, 1, 4, 30, 99]),
+        "top_p": st.sampled_from([None, 0.2, 0.9]),
+        "min_p": st.sampled_from([None, 0.1]),
+        "repetition_penalty": st.sampled_from([1.0, 1.3]),
+        "logit_bias": BIASES.map(lambda biases: tuple(sorted(biases.items()))),
+        "presence_penalty": st.sampled_from([0.0, 1.5, -2.0]),
+        "frequency_penalty": st.sampled_from([0.0, 0.7]),
+    }
+)
+
+
+@tried(max_examples=30)
+@given(st.data())
+def test_a_row_chooses_together_what_it_chooses_alone(data: st.DataObject) -> None:
+    rows = data.draw(st.lists(MIXED, min_size=1, max_size=6))
+    few = st.integers(0, 3)
+    rng = np.random.default_rng(data.draw(few))
+    logits = (4 * rng.standard_normal((len(rows), 30))).astype(np.float32)
+    logits[:, data.draw(few)] = data.draw(st.sampled_from([0.0, -math.inf, 7.0]))
+    if data.draw(st.booleans()):
+        logits[data.draw(st.integers(0, len(rows) - 1)), 5] = math.nan
+    choosers = []
+    places = []
+    for number, values in enumerate(rows):
+        text = rng.integers(0, 30, 9).tolist()
+        choosers.append(Chooser(Sampling(**values), Draws(number, text), (0, 2)))
+        places.append(Place(text, int(rng.integers(9)), int(rng.integers(9))))
+    together = choose_together(choosers, logits, places)
+    every = zip(together, choosers, logits, places, strict=True)
+    for found, choose, row, place in every:
+        if np.isnan(row).any():
+            assert isinstance(found, DivergedError)
+            with pytest.raises(DivergedError):
+                choose(row, place)
+        else:
+            assert found == choose(row, place)
+
+
+def test_presence_and_frequency_count_what_was_chosen_and_not_the_prompt() -> None:
+    logits = np.array([5.0, 4.9, 4.5, 0.0], np.float32)
+
+    def chosen(text: list[int], number: int, **penalties: float) -> int:
+        settings = Sampling(temperature=0.0, **penalties)
+        place = Place(text, len(text) - 1, number)
+        return Chooser(settings, Draws(1, text))(logits, place).token
+
+    # out of sight is no matter
+    text = [0, 0, 1, 0, 2]
+    assert chosen(text, 0, frequency_penalty=2.0) == 0
+    assert chosen(text, 2, frequency_penalty=0.05) == 0
+    assert chosen(text, 2, frequency_penalty=0.2) == 1
+    assert chosen(text, 4, frequency_penalty=0.2) == 1
+    assert chosen(text, 4, frequency_penalty=0.3) == 1
+    assert chosen(text, 5, presence_penalty=0.3) == 0
+    assert chosen(text, 2, presence_penalty=0.3) == 1
+    assert chosen([3, 1, 0], 2, frequency_penalty=0.6) == 2
+    assert chosen([0, 0, 1], 3, presence_penalty=0.45) == 0
+    assert chosen([0, 0, 1], 3, frequency_penalty=0.45) == 2
+
+
+def test_a_bias_is_added_and_a_banned_id_stays_banned() -> None:
+    logits = np.array([[5.0, 4.0, 3.0]], np.float32)
+    choose = Sampling(logit_bias=((0, -3.0), (2, 1.5)))
+    found = np.exp(filtered_log_probs(logits, choose))[0]
+    expected = np.exp([2.0, 4.0, 4.5])
+    assert found == pytest.approx(expected / expected.sum())
+    pressed = Sampling(temperature=0.0, logit_bias=((1, 100.0),))
+    best = filtered_log_probs(logits, pressed, banned_ids=[1])
+    assert best[0].argmax() == 0
+
+
+@pytest.mark.parametrize("name", ["presence_penalty", "frequency_penalty"])
+def test_a_penalty_is_finite(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} = inf: it must be finite"):
+        Sampling(**{name: math.inf})

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from weft.decoding.draws import Draws
-from weft.decoding.sampling import Chooser, Logits, Sampling, sample_tokens
+from weft.decoding.sampling import Chooser, Logits, Place, Sampling, sample_tokens
 from weft.decoding.speculative import (
     Draft,
     PromptLookup,
@@ -178,8 +178,8 @@ def test_nothing_is_written_after_the_end() -> None:
 def test_a_place_has_its_number_whoever_asks_first() -> None:
     logits = np.zeros(100, np.float32)
     one, other = (chooser(Sampling(), 5) for _ in range(2))
-    ahead = [one(logits, [], place)[0] for place in (4, 0, 2, 4, 1, 3)]
-    in_order = [other(logits, [], place)[0] for place in range(5)]
+    ahead = [one(logits, Place([], 0, place))[0] for place in (4, 0, 2, 4, 1, 3)]
+    in_order = [other(logits, Place([], 0, place))[0] for place in range(5)]
     assert ahead == [in_order[i] for i in (4, 0, 2, 4, 1, 3)]
     assert len(set(in_order)) > 2
 

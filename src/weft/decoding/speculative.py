@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Protocol, TypeVar, runtime_checkable
 
-from weft.decoding.sampling import Chooser, Steps
+from weft.decoding.sampling import Chooser, Place, Steps
 
 C = TypeVar("C", bound="Cache")
 
@@ -110,7 +110,7 @@ def speculative_tokens(
         tally.proposed += len(proposed)
         right = 0
         for i, foreseen in enumerate([*proposed, None]):
-            token, log_prob = choose(logits[i], text[first:], place)
+            token, log_prob = choose(logits[i], Place(text, first, place))
             text.append(token)
             place += 1
             limit -= 1

@@ -3,6 +3,7 @@
 Shapes: N texts, L new tokens of each, T with those before them, V vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,27 @@ class WriterCache:
         if len(set(rows.tolist())) < len(rows):
             raise ValueError("a text in a slot cannot continue in two ways")
         return WriterCache(self.session, self.slots[rows], self.ids[rows])
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Tokens of a text that are read next, into a slot: those from `begin` to `end` of `ids`.
+
+    The text in sight begins at `first`, whose position is 0; what is before `begin` was read, or
+    `begin` is `first`. The logits of what follows the last `num_wanted` are asked for. `is_whole`:
+    a text that is scored, all of whose positions are read alike.
+    """
+
+    slot: int
+    ids: Sequence[int]
+    first: int
+    begin: int
+    end: int
+    num_wanted: int
+    is_whole: bool = False
+
+    def __len__(self) -> int:
+        return self.end - self.begin
 
 
 def writer_of(weights: Weights, precision: str) -> "Writer | None":
@@ -109,3 +131,74 @@ class Writer:
         )
         assert logits is not None
         return logits, WriterCache(cache.session, cache.slots, read)
+
+
+class Slots:
+    """Texts at any positions, which take one step together; each is in a slot of a session.
+
+    A text is read as if it were alone, to the last bit, whatever stands beside it, and in whatever
+    parts it is read. For one thread at a time.
+    """
+
+    reads_in_parts = True
+
+    def __init__(self, writer: Writer, count: int) -> None:
+        """Make room for `count` texts."""
+        self.weights = writer.weights
+        self.session = writer.engine.session(count, 1)
+
+    def read(self, readings: Sequence[Reading]) -> list[Floats]:
+        """Read tokens of several texts; return for each the logits that it wants (num_wanted, V).
+
+        Raises MemoryError; the same can then be read in smaller portions.
+        """
+        lengths = np.array([len(reading) for reading in readings])
+        tokens: list[int] = []
+        positions = []
+        for reading in readings:
+            tokens += reading.ids[reading.begin : reading.end]
+            begin = reading.begin - reading.first
+            positions.append(np.arange(begin, begin + len(reading)))
+        slots = np.repeat([reading.slot for reading in readings], lengths)
+        times = np.concatenate(positions)
+        # a slot has one text, whose past stands at the first place
+        only_place = np.zeros(int(times.max()) + 1, np.int32)
+        inputs = StepInput(
+            sentences=slots,
+            beams=np.zeros_like(slots),
+            positions=times,
+            tokens=np.array(tokens, np.int32),
+            ancestors=np.broadcast_to(only_place, (len(slots), len(only_place))),
+        )
+        counts = [reading.num_wanted for reading in readings]
+        ends = np.cumsum(lengths)
+        wanted = [
+            np.arange(end - count, end) for end, count in zip(ends, counts, strict=True)
+        ]
+        _, _, logits = self.session.step(
+            inputs,
+            0,
+            wanted=np.concatenate(wanted),
+            beside=self._beside(readings),
+            all_log_probs=True,
+            as_logits=True,
+        )
+        assert logits is not None
+        return np.split(logits, np.cumsum(counts)[:-1])
+
+    def leave(self, slot: int) -> None:
+        """Drop a text; the next one in its slot overwrites it."""
+
+    def _beside(self, readings: Sequence[Reading]) -> Floats | None:
+        """Sum the vectors of n-grams and matches at all new tokens (R, D); None where the model has
+        none.
+        """
+        if self.weights.ngrams is None and self.weights.matches is None:
+            return None
+        return np.concatenate([self._beside_one(reading) for reading in readings])
+
+    def _beside_one(self, reading: Reading) -> Floats:
+        ids = np.array([reading.ids[reading.first : reading.end]], np.int64)
+        vectors = beside(self.weights, ids, len(reading))
+        assert vectors is not None
+        return vectors[0]

@@ -4,11 +4,10 @@ What a text becomes depends on that text, the settings and the seed alone, never
 beside it.
 """
 
-import codecs
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from weft.decoding.draws import Draws
 from weft.decoding.sampling import (
     Chooser,
     Logits,
-    Sampling,
+    log_probs_of,
     sample_tokens,
 )
 from weft.decoding.speculative import (
@@ -33,12 +32,18 @@ from weft.decoding.speculative import (
 from weft.engine.bindings import Engine
 from weft.engine.writer import Writer
 from weft.errors import DivergedError, UsageError
+from weft.predict.generation import (
+    Generation,
+    GenerationSettings,
+    Written,
+    pieces_of,
+    refuse_seed,
+)
 
 C = TypeVar("C", bound=Cache)
-T = TypeVar("T")
 Ids: TypeAlias = NDArray[np.int64]
 
-Finish = Literal["end", "stop", "length"]
+NO_PROBABILITY = "scoring: a token has no finite probability (NaN or infinite logits)"
 _BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 
@@ -58,29 +63,6 @@ class CausalModel(Protocol[C]):
         (N, L, V), and the longer cache.
         """
         ...
-
-
-@dataclass(frozen=True)
-class Generation:
-    """The text by which a model continued a prompt, without the prompt.
-
-    `finish` says why it ended: the model's own end, a stop string (left out of `text`), or the
-    length asked for. `token_log_probs` are the model's own, in nats, before temperature and the
-    like, one for each token it chose. `prompt_cut`: the prompt is longer than the window, and only
-    its end was in sight. `proposed` counts the tokens of a draft, `accepted` those of them that
-    were the model's own.
-    """
-
-    text: str
-    finish: Finish
-    token_log_probs: list[float]
-    prompt_cut: bool
-    proposed: int = 0
-    accepted: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -136,7 +118,7 @@ class LanguageModel:
     def generate(
         self,
         prompt: str = "",
-        settings: "GenerationSettings | None" = None,
+        settings: GenerationSettings | None = None,
         **options: Any,
     ) -> Generation:
         """Continue a prompt.
@@ -146,9 +128,9 @@ class LanguageModel:
         longer from the start, and the answer says so (`prompt_cut`). Raises UsageError for
         impossible settings, DivergedError for a model whose output is not a number.
         """
-        ids = self._start(prompt)
+        ids = self.start(prompt)
         request = self._request(ids, settings, options)
-        written = _Written(self.tokenizer, len(ids) == 1, request.stop)
+        written = Written(self.tokenizer, len(ids) == 1, request.stop)
         log_probs: list[float] = []
         for token, log_prob in self._tokens(ids, request):
             log_probs.append(log_prob)
@@ -166,7 +148,7 @@ class LanguageModel:
     def stream(
         self,
         prompt: str = "",
-        settings: "GenerationSettings | None" = None,
+        settings: GenerationSettings | None = None,
         **options: Any,
     ) -> Iterator[str]:
         """Continue a prompt as `generate` does, and yield the text piece by piece as it is written.
@@ -174,15 +156,15 @@ class LanguageModel:
         The pieces joined are its text. Impossible settings are refused at the call, before the
         first piece.
         """
-        ids = self._start(prompt)
+        ids = self.start(prompt)
         request = self._request(ids, settings, options)
-        written = _Written(self.tokenizer, len(ids) == 1, request.stop)
+        written = Written(self.tokenizer, len(ids) == 1, request.stop)
         tokens = self._tokens(ids, request)
-        return _pieces(written, (token for token, _ in tokens))
+        return pieces_of(written, (token for token, _ in tokens))
 
     def fits(self, prompt: str) -> bool:
         """Return whether a prompt is no longer than the window, so that all of it is read."""
-        return len(self._start(prompt)) <= self.window_len
+        return len(self.start(prompt)) <= self.window_len
 
     def score(self, texts: str | Sequence[str]) -> list[TextScore]:
         """Return the log-probability of each text, every token of it counted once.
@@ -197,28 +179,60 @@ class LanguageModel:
     def _request(
         self,
         ids: Sequence[int],
-        settings: "GenerationSettings | None",
+        settings: GenerationSettings | None,
         options: Mapping[str, Any],
     ) -> "_Request":
         """Return all that one generation needs to continue ids; what is None comes from the
         recipe.
         """
         chosen = replace(settings or GenerationSettings(), **options)
-        sampling = chosen.sampling(self.decoding)
-        limit = chosen.max_new_tokens
-        if limit is None:
-            limit = self.decoding.max_new_tokens
-        if limit < 1:
-            raise UsageError(f"max_new_tokens = {limit}: it must be at least 1")
-        _refuse_seed(chosen.seed)
-        choose = Chooser(sampling, Draws(chosen.seed, ids), _BANNED)
+        limit = self.limit_of(chosen)
+        choose = self.chooser_of(chosen, ids)
         if chosen.draft not in (None, "prompt"):
             raise UsageError(f'draft = {chosen.draft!r}: it must be "prompt"')
         draft = None if chosen.draft is None else PromptLookup()
         return _Request(limit, chosen.stop, choose, draft, Tally())
 
-    def _start(self, prompt: str) -> list[int]:
-        return [self.start_id, *self.tokenizer.encode_long(prompt)]
+    def limit_of(self, settings: GenerationSettings) -> int:
+        """Return how many tokens may be written. Raises UsageError for none."""
+        limit = settings.max_new_tokens
+        if limit is None:
+            limit = self.decoding.max_new_tokens
+        if limit < 1:
+            raise UsageError(f"max_new_tokens = {limit}: it must be at least 1")
+        return limit
+
+    def chooser_of(
+        self, settings: GenerationSettings, ids: Sequence[int], sample: int = 0
+    ) -> Chooser:
+        """Return what chooses the tokens after ids, which begin with the start symbol.
+
+        Samples of one text, by their numbers, have other random numbers. Raises UsageError for
+        impossible settings.
+        """
+        sampling = settings.sampling(self.decoding)
+        refuse_seed(settings.seed)
+        vocab_size = self.tokenizer.vocab_size
+        for token, bias in sampling.logit_bias:
+            if not (0 <= token < vocab_size and math.isfinite(bias)):
+                raise UsageError(
+                    f"logit_bias: {token}: {bias}: the id must be from 0 to {vocab_size - 1} and the bias finite"
+                )
+        return Chooser(sampling, Draws(settings.seed, ids, sample), _BANNED)
+
+    def start(self, prompt: str | Sequence[int]) -> list[int]:
+        """Return the ids of a text, which begin with the start symbol; so may ids that are given.
+
+        Raises UsageError for ids that the model does not know.
+        """
+        if isinstance(prompt, str):
+            return [self.start_id, *self.tokenizer.encode_long(prompt)]
+        ids = list(prompt)
+        vocab_size = self.tokenizer.vocab_size
+        if any(not 0 <= token < vocab_size for token in ids):
+            raise UsageError(f"an id of the prompt is not from 0 to {vocab_size - 1}")
+        has_start = ids[:1] == [self.start_id]
+        return ids if has_start else [self.start_id, *ids]
 
     def _tokens(
         self, prompt: Sequence[int], request: "_Request"
@@ -279,9 +293,7 @@ class LanguageModel:
         total = math.fsum(log_probs)
         num_bytes = len(text.encode("utf-8", "surrogatepass"))
         if not math.isfinite(total):
-            raise DivergedError(
-                "scoring: a token has no finite probability (NaN or infinite logits)"
-            )
+            raise DivergedError(NO_PROBABILITY)
         return TextScore(
             text=text,
             log_prob=total,
@@ -302,46 +314,8 @@ class LanguageModel:
         """
         start = self.model.prefill(np.zeros((1, 0), np.int64))
         logits, _ = self._steps(inputs, start)
-        scores = logits.astype(np.float64)
-        # infinities less each other are not numbers, as they should be
-        with np.errstate(invalid="ignore"):
-            scores -= scores.max(1, keepdims=True)
-        chosen = scores[np.arange(len(labels)), labels]
-        np.exp(scores, out=scores)
-        return chosen - np.log(scores.sum(1))
-
-
-@dataclass(frozen=True)
-class GenerationSettings:
-    """The settings of a generation; what is None comes from the recipe.
-
-    Temperature 0 is greedy. The text ends before the first of the `stop` strings. The `draft`
-    "prompt" proposes what followed the newest tokens when they stood in the text before, and the
-    model reads several of these tokens in one step. It changes how long this takes, not what is
-    written.
-    """
-
-    max_new_tokens: int | None = None
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    stop: str | Sequence[str] = ()
-    seed: int = 1
-    draft: Literal["prompt"] | None = None
-
-    def sampling(self, recipe: SamplingSection) -> Sampling:
-        """Return what tokens are drawn from, with the recipe's values where there are none here."""
-        temperature = _first(self.temperature, recipe.temperature)
-        penalty = _first(self.repetition_penalty, recipe.repetition_penalty)
-        return Sampling(
-            temperature=float(temperature),
-            top_k=_first(self.top_k, recipe.top_k),
-            top_p=_first(self.top_p, recipe.top_p),
-            min_p=_first(self.min_p, recipe.min_p),
-            repetition_penalty=penalty,
-        )
+        ids = np.asarray(labels, np.int64)
+        return log_probs_of(logits, ids[:, None])[:, 0]
 
 
 @dataclass(frozen=True)
@@ -353,87 +327,3 @@ class _Request:
     choose: Chooser
     draft: Draft | None
     tally: Tally
-
-
-class _Written:
-    """A text while it is being written. What it has stays as it is; only a stop string is taken out
-    again.
-    """
-
-    def __init__(
-        self, tokenizer: Tokenizer, begins: bool, stop: str | Sequence[str]
-    ) -> None:
-        """Begin a text that ends before a `stop` string; `begins`: no other stands before it."""
-        self.tokenizer = tokenizer
-        self.begins = begins
-        self.stop = [stop] if isinstance(stop, str) else list(stop)
-        if not all(self.stop):
-            raise UsageError("a stop string is empty; leave it out")
-        # holds back what is no character yet
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.text = ""
-        self.finish: Finish = "length"
-
-    def add(self, token: int) -> bool:
-        """Take one more token; True where the text is over with it."""
-        if token == EOS_ID:
-            self.finish = "end"
-            return True
-        self._extend(
-            self.decoder.decode(self.tokenizer.spell([token], begins=self.begins))
-        )
-        self.begins = False
-        return self.finish == "stop"
-
-    def certain(self) -> str:
-        """Return the text without an end that may become a stop string."""
-        begun = 0  # characters at the end with which a stop string begins
-        for stop in self.stop:
-            for size in range(1, len(stop)):
-                if self.text.endswith(stop[:size]):
-                    begun = max(begun, size)
-        return self.text[: len(self.text) - begun]
-
-    def end(self) -> str:
-        """Return the whole text; a character that was not finished becomes U+FFFD."""
-        if self.finish != "stop":
-            self._extend(self.decoder.decode(b"", final=True))
-        return self.text
-
-    def _extend(self, more: str) -> None:
-        """Add to the text, and end it where the first stop string begins."""
-        longest = max(map(len, self.stop), default=0)
-        searched = max(0, len(self.text) - longest)
-        self.text += more
-        places = [self.text.find(stop, searched) for stop in self.stop]
-        places = [place for place in places if place >= 0]
-        if places:
-            self.text = self.text[: min(places)]
-            self.finish = "stop"
-
-
-def _pieces(written: _Written, tokens: Iterator[int]) -> Iterator[str]:
-    """Yield a text piece by piece while it grows."""
-    shown = 0
-    for token in tokens:
-        over = written.add(token)
-        text = written.end() if over else written.certain()
-        if len(text) > shown:
-            yield text[shown:]
-            shown = len(text)
-        if over:
-            return
-    rest = written.end()[shown:]
-    if rest:
-        yield rest
-
-
-def _first(chosen: T | None, default: T) -> T:
-    return default if chosen is None else chosen
-
-
-def _refuse_seed(seed: int) -> None:
-    if not (isinstance(seed, int) and 0 <= seed < 2**63):
-        raise UsageError(
-            f"seed = {seed}: it must be a whole number, at least 0 and below 2^63"
-        )
