@@ -12,13 +12,8 @@ from decoding_clock import Ids, Output, Translate, by_length, measure, padded
 
 from weft.config import Seq2SeqSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from weft.decoding.search import (
-    BeamSettings,
-    Sentence,
-    Waiting,
-    continuous_search,
-    search_all,
-)
+from weft.decoding.search import continuous_search, search_all
+from weft.decoding.sentences import BeamSettings, Sentence, Waiting
 from weft.engine.bindings import Engine
 from weft.engine.from_model import weights_of
 from weft.engine.torch_steps import engine_of_steps

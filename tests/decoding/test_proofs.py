@@ -7,7 +7,7 @@ read each whole prefix in one call. So whatever equals them was decoded as if wi
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,8 +22,10 @@ from weft.decoding.decoder import Hypothesis, StepInput
 from weft.decoding.draws import Draws
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.reference import beam_search, greedy_search
+from weft.decoding.running import Search
 from weft.decoding.sampling import Chooser, Logits, Sampling, sample_tokens
-from weft.decoding.search import BeamSettings, Sentence, search_all
+from weft.decoding.search import search_all
+from weft.decoding.sentences import BeamSettings, SampleSettings, Sentence
 from weft.decoding.speculative import (
     Draft,
     PromptLookup,
@@ -32,7 +34,10 @@ from weft.decoding.speculative import (
 )
 from weft.engine.bindings import KINDS, Engine, library
 from weft.engine.from_model import causal_weights_of, weights_of
+from weft.engine.plain import PlainTransformer
+from weft.engine.plain_steps import steps_of
 from weft.engine.writer import Writer, WriterCache
+from weft.errors import DivergedError
 from weft.kernels import native
 from weft.model.causal import CausalTransformer
 from weft.model.transformer import Seq2SeqTransformer
@@ -66,9 +71,8 @@ def shaken(module: nn.Module, end: float) -> nn.Module:
     return module.eval()
 
 
-@cache
-def engine(kind: str, vocab_size: int = 37) -> Engine:
-    """An encoder-decoder."""
+def small_model(vocab_size: int) -> Seq2SeqTransformer:
+    """An encoder-decoder with random weights."""
     torch.manual_seed(vocab_size)
     shape = Seq2SeqSection(
         d_model=26,
@@ -80,7 +84,19 @@ def engine(kind: str, vocab_size: int = 37) -> Engine:
         max_len=43,
     )
     model = Seq2SeqTransformer(shape, V_SRC, vocab_size, joint=False)
-    return Engine(weights_of(shaken(model, 4.0)), kind)  # type: ignore[arg-type]
+    return shaken(model, 4.0)  # type: ignore[return-value]
+
+
+@cache
+def engine(kind: str, vocab_size: int = 37) -> Engine:
+    """Its engine."""
+    return Engine(weights_of(small_model(vocab_size)), kind)  # type: ignore[arg-type]
+
+
+@cache
+def plain_steps() -> Any:
+    """Its steps in plain NumPy."""
+    return steps_of(PlainTransformer(weights_of(small_model(37))))
 
 
 @cache
@@ -312,6 +328,129 @@ def test_a_sentence_is_found_alike_in_any_company(kind: str, beam_size: int) -> 
             draw.choice([1, 20, 60, 4096]),
         )
         assert found == {s.number: alone[s.number] for s in some}
+
+
+MIXED = [
+    BeamSettings(BOS, EOS, 1, banned_ids=BANNED),
+    BeamSettings(BOS, EOS, 2, 1.0, 2, BANNED),
+    BeamSettings(BOS, EOS, 4, 0.6, 1, BANNED, no_repeat_ngrams=2),
+    SampleSettings(BOS, EOS, 3, 0.0, 3, BANNED, 0, Sampling(), 7),
+    SampleSettings(BOS, EOS, 1, 0.0, 1, BANNED, 0, Sampling(0.5, top_k=5), 8),
+]
+
+
+def mixed(begin: int) -> list[Sentence]:
+    """Sentences of all settings, some with a prefix, some with a shortlist."""
+    draw = random.Random(begin)
+    return [
+        Sentence(
+            i,
+            source,
+            6 + i % 7,
+            draw.choices(range(3, 37), k=draw.choice([0, 0, 3, 5])),
+            sorted({EOS, *range(3, 37)}) if i % 4 == 0 else (),
+            MIXED[(begin + i) % len(MIXED)],
+        )
+        for i, source in enumerate(SOURCES)
+    ]
+
+
+class OneByOne:
+    """Lets the waiting sentences begin one after the other, beside those under way."""
+
+    at_once = True
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        self.waiting = list(sentences)
+
+    def take(self, count: int, room: int, at_least_one: bool) -> list[Sentence]:
+        return [self.waiting.pop() for _ in range(min(1, count, len(self.waiting)))]
+
+
+@each_kind
+def test_beams_and_samples_beside_each_other_are_what_each_is_alone(kind: str) -> None:
+    """Bit for bit, scores too, in several orders of arrival, while some leave."""
+    for begin in range(3):
+        sentences = mixed(begin)
+        search = Search(engine(kind).session(5, 4), MIXED[0], 1000)
+        line = OneByOne(random.Random(begin).sample(sentences, len(sentences)))
+        found: dict[int, Any] = {}
+        while search.fill(line):
+            if len(line.waiting) == 3:
+                search.drop(begin)
+            found |= dict(search.advance())
+        assert len(found) >= len(sentences) - 1
+        for number, hypotheses in found.items():
+            own = replace(sentences[number], settings=None)
+            settings = sentences[number].settings
+            assert hypotheses == search_all(engine(kind), [own], settings)[number]
+
+
+@dataclass
+class Stepwise:
+    """An engine whose sessions take one position of a hypothesis at a time."""
+
+    engine: Engine
+
+    def session(self, num_sentences: int, beam_size: int) -> Any:
+        session = self.engine.session(num_sentences, beam_size)
+        session.begins_together = True
+        return session
+
+
+@each_kind
+def test_a_prefix_read_in_one_step_is_what_it_is_token_by_token(kind: str) -> None:
+    """Bit for bit, whatever it says, for searches and samples."""
+    sentences = [
+        replace(sentence, prefix=[(7 * i + sentence.number) % 34 + 3 for i in range(5)])
+        for sentence in mixed(4)
+    ]
+    found = search_all(engine(kind), sentences, MIXED[0])
+    assert found == search_all(Stepwise(engine(kind)), sentences, MIXED[0])
+    for sentence in sentences:
+        for hypothesis in found[sentence.number]:
+            assert hypothesis.ids[:5] == sentence.prefix
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "NumPy"])
+def test_what_begins_as_it_would_anyway_is_the_same(kind: str) -> None:
+    """Bit for bit: a prefix changes nothing where the search would have written it."""
+    own = plain_steps() if kind == "NumPy" else engine(kind)
+    greedy = MIXED[0]
+    sentences = sentences_of(SOURCES)
+    expected = search_all(own, sentences, greedy)
+    begun = [
+        replace(sentence, prefix=expected[sentence.number][0].ids[:4])
+        for sentence in sentences
+    ]
+    assert sum(len(sentence.prefix) for sentence in begun) > 20
+    assert search_all(own, begun, greedy) == expected
+
+
+@each_kind
+def test_a_source_that_is_no_number_harms_no_other(kind: str) -> None:
+    """One token's vector is NaN: sentences with it diverge, the others are what they were."""
+    model = small_model(37)
+    whole = Engine(weights_of(model), kind)  # type: ignore[arg-type]
+    with torch.no_grad():
+        model.src_embedding.tokens.weight[5] = np.nan
+    broken = Engine(weights_of(model), kind)  # type: ignore[arg-type]
+    sentences = mixed(1)
+    search = Search(broken.session(5, 4), MIXED[0], 1000)
+    line = OneByOne(sentences)
+    found: dict[int, Any] = {}
+    while search.fill(line):
+        found |= dict(search.advance())
+    expected = search_all(whole, sentences, MIXED[0])
+    harmed = {sentence.number for sentence in sentences if 5 in sentence.ids}
+    assert 2 <= len(harmed) <= 8
+    for number, outcome in found.items():
+        if number in harmed:
+            assert isinstance(outcome, DivergedError)
+        else:
+            assert outcome == expected[number]
+    with pytest.raises(DivergedError, match="no token has a finite probability"):
+        search_all(broken, sentences, MIXED[0])
 
 
 @each_kind

@@ -13,9 +13,9 @@ import torch
 
 from weft.decoding.decoder import Floats, Hypothesis, Indices
 from weft.decoding.draws import Draws
-from weft.decoding.samples import SampleSettings
 from weft.decoding.sampling import Sampling
-from weft.decoding.search import BeamSettings, Sentence, Waiting, continuous_search
+from weft.decoding.search import continuous_search
+from weft.decoding.sentences import BeamSettings, SampleSettings, Sentence, Waiting
 from weft.engine.batched import Steps
 from weft.errors import DivergedError
 

@@ -5,7 +5,8 @@ import os
 import random
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from threading import Event, Semaphore, Thread
 from time import monotonic, sleep
 from typing import Any
@@ -13,16 +14,29 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from weft.decoding.decoder import Floats, Hypothesis, Indices, Step, StepInput, TopK
+from weft.decoding.decoder import (
+    FREE,
+    Floats,
+    Hypothesis,
+    Indices,
+    Step,
+    StepInput,
+    TopK,
+)
 from weft.decoding.reference import beam_search
-from weft.decoding.search import (
+from weft.decoding.running import Search
+from weft.decoding.sampling import Sampling
+from weft.decoding.search import continuous_search, search_all, streamed_search
+from weft.decoding.sentences import (
     BeamSettings,
+    SampleSettings,
     Sentence,
     Waiting,
-    continuous_search,
-    search_all,
 )
+from weft.decoding.slots import Outcome
 from weft.engine.batched import BatchedDecoder, Steps
 from weft.errors import DivergedError, UsageError
 
@@ -35,7 +49,12 @@ def log_probs_after(
     """Of the next token: random, the same for the same source and prefix; with `coarse`, many are
     equal.
     """
-    generator = torch.Generator().manual_seed(hash((*source, -1, *prefix)) % 2**31)
+    return _log_probs_after((*source, -1, *prefix), coarse).clone()
+
+
+@lru_cache(maxsize=20_000)
+def _log_probs_after(text: tuple[int, ...], coarse: bool) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(hash(text) % 2**31)
     logits = 2 * torch.randn(V, generator=generator)
     if coarse:
         logits = logits.round()
@@ -68,7 +87,7 @@ class Scripted:
         for sentence, source in zip(sentences, sources, strict=True):
             self.sources[sentence] = source
 
-    def step(self, rows: StepInput, count: int, *, all_log_probs: bool) -> TopK:
+    def step(self, rows: StepInput, count: int, *, all_log_probs: bool = False) -> TopK:
         in_use = {int(sentence) for sentence in rows.sentences}
         self.most_tokens = max(
             self.most_tokens, sum(len(self.sources[sentence]) for sentence in in_use)
@@ -79,16 +98,25 @@ class Scripted:
         for sentence, beam, time, token in standing:
             self.past[sentence, time, beam] = token
         best, ids, everything, begin = [], [], [], 0
+        free, nothing = [FREE] * len(rows), [0] * len(rows)
         lists = zip(
-            standing, rows.ancestors.tolist(), rows.ban_ends.tolist(), strict=True
+            standing,
+            rows.ancestors.tolist(),
+            nothing if rows.ban_ends is None else rows.ban_ends.tolist(),
+            free if rows.forced is None else rows.forced.tolist(),
+            strict=True,
         )
-        for (sentence, _, time, token), before, end in lists:
+        for (sentence, _, time, token), before, end, forced in lists:
             prefix = [self.past[sentence, j, before[j]] for j in range(time)] + [token]
             assert prefix[0] == BOS
             found = log_probs_after(self.sources[sentence], prefix[1:], self.coarse)
             everything.append(found.tolist())
             found[rows.banned[begin:end].tolist()] = -math.inf
             begin = end
+            if forced != FREE:
+                ids.append([forced] + [0] * (count - 1))
+                best.append([everything[-1][forced]] + [-math.inf] * (count - 1))
+                continue
             order = sorted(range(V), key=lambda i: (-float(found[i]), i))[:count]
             missing = count - len(order)
             ids.append(order + [0] * missing)
@@ -404,3 +432,297 @@ def test_impossible_settings_are_refused() -> None:
         BeamSettings(BOS, EOS, 2, n_best=3)
     with pytest.raises(UsageError, match="the output limit is 0 tokens"):
         search_all(Engine(), [Sentence(0, [3], 0)], BeamSettings(BOS, EOS))
+
+
+# Running batches
+# --------------------------------------------------------------------------------------
+
+
+class Arrivals:
+    """A line of which more and more may begin, in its order."""
+
+    def __init__(self, sentences: Sequence[Sentence], at_once: bool = True) -> None:
+        self.at_once, self.coming, self.here = at_once, list(sentences), []
+
+    def arrive(self, count: int) -> None:
+        self.here += self.coming[:count]
+        del self.coming[:count]
+
+    def take(self, count: int, room: int, at_least_one: bool) -> list[Sentence]:
+        taken = self.here[:count]
+        del self.here[:count]
+        return taken
+
+
+DEFAULT = BeamSettings(BOS, EOS)
+
+
+def run(
+    search: Search,
+    sentences: Sequence[Sentence],
+    arrivals: Sequence[int] = (99,),
+    leave: dict[int, int] | None = None,
+) -> dict[int, Outcome]:
+    """What becomes of sentences of which so many arrive before each step, the rest at last, and
+    some leave before the step that `leave` has for their number.
+    """
+    line, found, step = Arrivals(sentences), {}, 0
+    coming = iter(arrivals)
+    while True:
+        line.arrive(next(coming, len(sentences)))
+        for number, when in (leave or {}).items():
+            if when == step and search.drop(number):
+                found[number] = None
+        step += 1
+        if not search.fill(line) and not line.coming:
+            return found
+        found |= dict(search.advance())
+
+
+def alone(sentence: Sentence, engine: Any = None) -> list[Hypothesis]:
+    """What becomes of a sentence with nothing beside it, nor with any settings but its own."""
+    bare = replace(sentence, settings=None)
+    own = sentence.settings or DEFAULT
+    return search_all(engine or Engine(), [bare], own)[sentence.number]
+
+
+def sampled(count: int, seed: int, **sampling: Any) -> SampleSettings:
+    return SampleSettings(
+        BOS, EOS, count, 0.5, count, (), 0, Sampling(**sampling), seed
+    )
+
+
+MIXED = [
+    BeamSettings(BOS, EOS),
+    BeamSettings(BOS, EOS, 1, 1.0, banned_ids=(3, 5)),
+    BeamSettings(BOS, EOS, 2, 0.6, 2),
+    BeamSettings(BOS, EOS, 4, -0.7, 3, banned_ids=(2,), no_repeat_ngrams=1),
+    BeamSettings(BOS, EOS, 4, 1.0, 1, no_repeat_ngrams=2),
+    sampled(1, 7),
+    sampled(3, 7, temperature=1.7),
+    sampled(3, 8, temperature=0.4, top_k=4),
+    sampled(2, 9, top_p=0.8, min_p=0.05),
+    sampled(2, 9, temperature=0.0),
+]
+# ids, limit, prefix (which may be longer than the limit, or have an end), and which settings
+PARTS = st.tuples(
+    st.lists(st.integers(0, 9), min_size=1, max_size=5),
+    st.integers(1, 8),
+    st.lists(st.sampled_from([EOS, 2, 3, 4, 5, 6]), max_size=3),
+    st.integers(0, len(MIXED) - 1),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    parts=st.lists(PARTS, min_size=1, max_size=9),
+    slots=st.integers(1, 6),
+    arrivals=st.lists(st.integers(0, 3), max_size=12),
+    leave=st.dictionaries(st.integers(0, 9), st.integers(0, 12), max_size=3),
+    coarse=st.booleans(),
+)
+def test_beams_and_samples_of_any_settings_run_beside_each_other_as_each_does_alone(
+    parts: list[tuple[list[int], int, list[int], int]],
+    slots: int,
+    arrivals: list[int],
+    leave: dict[int, int],
+    coarse: bool,
+) -> None:
+    """Bit for bit, in any order of arrival, while some leave; over a decoder of either kind."""
+
+    def script(num_sentences: int, beam_size: int) -> Scripted:
+        return Scripted(num_sentences, beam_size, coarse)
+
+    def own(num_sentences: int, beam_size: int) -> BatchedDecoder[Batched]:
+        return own_steps(num_sentences, BeamSettings(BOS, EOS, beam_size), coarse)
+
+    sentences = [
+        Sentence(number, ids, limit, prefix, (), MIXED[which])
+        for number, (ids, limit, prefix, which) in enumerate(parts)
+    ]
+    for kind in (script, own):
+        search = Search(kind(slots, 5), DEFAULT, 1000)
+        found = run(search, sentences, arrivals, leave)
+        assert sorted(found) == [sentence.number for sentence in sentences]
+        for sentence in sentences:
+            hypotheses = found[sentence.number]
+            if hypotheses is None:
+                assert sentence.number in leave
+            else:
+                assert hypotheses == alone(sentence, Engine(kind))
+
+
+def test_files_of_several_settings_are_searched_as_one() -> None:
+    """By several threads, those without settings of their own by those of the call."""
+    beams = BeamSettings(BOS, EOS, 3, 1.0, 2)
+    sentences = [
+        replace(sentence, settings=[*MIXED, None][sentence.number % 11])
+        for sentence in drawn(40, seed=10)
+    ]
+    found = search_all(Engine(), sentences, beams, workers=3, batch_tokens=60)
+    for sentence in sentences:
+        own = replace(sentence, settings=sentence.settings or beams)
+        assert found[sentence.number] == alone(own)
+
+
+def test_a_sentence_that_leaves_makes_room_at_once() -> None:
+    search = Search(Scripted(2, 4), DEFAULT, 12)
+    first, second, third = (
+        Sentence(i, [i, 3, 5], 2000, (), (), MIXED[2]) for i in range(3)
+    )
+    search.begin([first, second])
+    assert (search.active, search.free, search.room) == (2, 0, 6)
+    list(search.advance())
+    assert search.drop(0)
+    assert not search.drop(0)
+    assert (search.active, search.free, search.room) == (1, 1, 9)
+    line = Arrivals([third])
+    line.arrive(1)
+    search.fill(line)
+    assert (search.active, search.free, search.room) == (2, 0, 6)
+    assert search.drop(1)
+    assert search.drop(2)
+    assert not search.fill(line)
+    assert list(search.advance()) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_stands_still_for_some_steps_becomes_the_same(seed: int) -> None:
+    draw = random.Random(seed)
+    sentences = [
+        Sentence(i, [i, 3, 5], 9, (), (), draw.choice(MIXED)) for i in range(8)
+    ]
+    decoder = Scripted(8, 4)
+    search = Search(decoder, DEFAULT, 1000)
+    search.begin(sentences)
+    found: dict[int, Outcome] = {}
+    while search.active:
+        some = draw.sample(range(8), draw.randint(0, 8))
+        lengths = search.lengths.tolist()
+        found |= dict(search.advance(some))
+        for i in range(8):
+            # which index it has is its number here
+            if i not in found:
+                assert search.lengths[i] == lengths[i] + (i in some)
+    assert found == {sentence.number: alone(sentence) for sentence in sentences}
+
+
+def test_who_asks_for_it_begins_at_once_beside_those_under_way() -> None:
+    """A closed line waits until an eighth of the indices are free, an open one does not."""
+    sentences = [Sentence(i, [i, 2], 2000) for i in range(17)]
+    for at_once, active in ((True, 17), (False, 16)):
+        search = Search(Scripted(17, 1), DEFAULT, 1000)
+        search.begin(sentences[:16])
+        line = Arrivals(sentences[16:], at_once)
+        line.arrive(1)
+        search.fill(line)
+        assert search.active == active
+    # what begins together waits until all before it are done
+    batched = Search(own_steps(17, DEFAULT, False), DEFAULT, 1000)
+    batched.begin(sentences[:1])
+    assert batched.fill(line)
+    assert batched.active == 1
+    batched.drop(0)
+    batched.fill(line)
+    assert [int(number) for number in batched.numbers if number >= 0] == [16]
+
+
+def test_a_row_that_is_no_number_ends_its_own_sentence_alone() -> None:
+    """Whether at its first step or later, drawn or searched, and inside of a prefix."""
+
+    class Poisoned(Scripted):
+        def step(self, rows: StepInput, *args: Any, **more: Any) -> TopK:
+            best, ids, everything = super().step(rows, *args, **more)
+            for row, index in enumerate(rows.sentences.tolist()):
+                poison = self.sources[index][0]
+                if poison >= 100 and rows.positions[row] >= poison - 100:
+                    best[row] = np.nan
+                    if everything is not None:
+                        everything[row] = np.nan
+            return best, ids, everything
+
+    sentences = [
+        Sentence(
+            i,
+            [100 + i // 3 if i % 3 == 0 else i],
+            9,
+            [2, 3] if i % 2 else [],
+            (),
+            MIXED[i % len(MIXED)],
+        )
+        for i in range(20)
+    ]
+    found = run(Search(Poisoned(6, 4), DEFAULT, 1000), sentences, [3, 0, 4])
+    harmed = {n for n, outcome in found.items() if isinstance(outcome, DivergedError)}
+    assert len(harmed) >= 5
+    assert harmed <= {sentence.number for sentence in sentences[::3]}
+    for sentence in sentences:
+        if sentence.number not in harmed:
+            assert found[sentence.number] == alone(sentence)
+    assert "NaN" in str(found[0])
+
+
+class Cramped(Scripted):
+    """Has no memory to read a source with 99 in it, nor for more than two at a time."""
+
+    def read(self, indices: Any, sources: Any, allowed: Any = ()) -> None:
+        if len(sources) > 2 or any(99 in source for source in sources):
+            raise MemoryError
+        super().read(indices, sources, allowed)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_where_memory_does_not_suffice_to_read_only_those_fail_that_do_not_fit(
+    together: bool,
+) -> None:
+    sentences = [Sentence(i, [99 if i in (3, 7) else i, 4], 9) for i in range(10)]
+    decoder = Cramped(10, 1)
+    decoder.begins_together = together
+    found = run(Search(decoder, DEFAULT, 1000), sentences)
+    failed = {n for n, outcome in found.items() if isinstance(outcome, MemoryError)}
+    assert failed == {3, 7}
+    for sentence in sentences:
+        if sentence.number not in failed:
+            assert found[sentence.number] == alone(sentence)
+
+
+def test_where_memory_does_not_suffice_for_a_step_the_largest_sentence_ends() -> None:
+    class Full(Scripted):
+        def step(self, rows: StepInput, *args: Any, **more: Any) -> TopK:
+            if len(rows) > 6:
+                raise MemoryError
+            return super().step(rows, *args, **more)
+
+    sentences = [
+        Sentence(i, [i, 4], 9, (), (), BeamSettings(BOS, EOS, 4 if i == 2 else 1))
+        for i in range(5)
+    ]
+    found = run(Search(Full(5, 4), DEFAULT, 1000), sentences)
+    assert isinstance(found.pop(2), MemoryError)
+    assert found == {i: alone(sentences[i]) for i in (0, 1, 3, 4)}
+
+
+def test_what_cannot_begin_harms_no_other() -> None:
+    good = Sentence(0, [3, 4], 9)
+    endless = Sentence(1, [3], 0)
+    wide = Sentence(2, [3], 9, (), (), BeamSettings(BOS, EOS, 5))
+    found = run(Search(Scripted(4, 4), DEFAULT, 1000), [endless, good, wide])
+    assert found[0] == alone(good)
+    assert "the output limit is 0 tokens" in str(found[1])
+    assert "beam_size = 5: here it must be at most 4" in str(found[2])
+
+
+def test_a_prefix_takes_one_step() -> None:
+    sentence = Sentence(0, [3, 4], 12, [2, 5, 4, 2, 2, 6])
+    decoder = Scripted(1, 3)
+    (found,) = run(Search(decoder, DEFAULT, 99), [sentence]).values()
+    assert decoder.steps == len(found[0].token_log_probs) - 6 + 1
+
+
+def test_a_stream_shows_a_prefix_and_each_token_after_it() -> None:
+    sentence = Sentence(0, [3, 4], 12, [2, 5, 4])
+    tokens = streamed_search(Scripted(1, 1), sentence, DEFAULT)
+    (hypothesis,) = alone(sentence)
+    whole = [*hypothesis.ids, EOS] if hypothesis.finished else hypothesis.ids
+    assert list(tokens) == whole
+    assert whole[:3] == [2, 5, 4]

@@ -18,13 +18,8 @@ from torch import Tensor, nn
 from weft.config import Seq2SeqSection
 from weft.decoding.decoder import StepInput
 from weft.decoding.reference import beam_search
-from weft.decoding.search import (
-    BeamSettings,
-    Sentence,
-    Waiting,
-    continuous_search,
-    search_all,
-)
+from weft.decoding.search import continuous_search, search_all
+from weft.decoding.sentences import BeamSettings, Sentence, Waiting
 from weft.engine import bindings
 from weft.engine.bindings import Engine, Heads, quantized, to_bfloat16
 from weft.engine.from_model import build_engine, weights_of

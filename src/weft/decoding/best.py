@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.decoder import Floats, StepInput, Tokens
+from weft.decoding.decoder import FREE, Floats, StepInput, Tokens
 
 AnyFloats: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -21,8 +21,22 @@ def best_allowed(
     log_probs: Floats, inputs: StepInput, count: int
 ) -> tuple[Floats, Tokens]:
     """Return log-probabilities and ids of the `count` best next tokens of each row (R, V) that are
-    not banned, (R, count) each.
+    not banned, (R, count) each; of a forced row, its forced token alone.
     """
+    best, tokens = _best_unbanned(log_probs, inputs, count)
+    if inputs.forced is not None:
+        rows = np.flatnonzero(inputs.forced != FREE)
+        forced = inputs.forced[rows]
+        best[rows] = -np.inf
+        best[rows, 0] = log_probs[rows, forced]
+        tokens[rows, 0] = forced
+    return best, tokens
+
+
+def _best_unbanned(
+    log_probs: Floats, inputs: StepInput, count: int
+) -> tuple[Floats, Tokens]:
+    """Return what `best_allowed` does where no token is forced."""
     if inputs.ban_ends is None or not len(inputs.banned):
         return best_tokens(log_probs, count)
     num_banned = np.diff(inputs.ban_ends, prepend=0)

@@ -23,6 +23,8 @@ Ids: TypeAlias = Sequence[int] | Tokens
 
 C = TypeVar("C", bound="Cache")
 
+FREE = -1  # in the place of an id: any may come next
+
 
 @dataclass(frozen=True)
 class StepInput:
@@ -34,7 +36,8 @@ class StepInput:
     at which the hypothesis of row r stood when position p, an earlier one, was read. Several
     positions of one hypothesis may follow each other.
     `banned` has the ids that may not come next, row after row, and `ban_ends` (R) says where each
-    row's end; None: nothing is banned.
+    row's end; None: nothing is banned. `forced` (R) has the ids that come next whatever is banned,
+    FREE where any may; None: it may everywhere.
     """
 
     sentences: Indices
@@ -44,14 +47,16 @@ class StepInput:
     ancestors: NDArray[np.int32]
     banned: Tokens = field(default_factory=lambda: np.empty(0, np.int32))
     ban_ends: Indices | None = None
+    forced: Tokens | None = None
 
     def __len__(self) -> int:
         return len(self.sentences)
 
 
 TopK: TypeAlias = tuple[Floats, Tokens, Floats | None]
-"""Log-probabilities and ids of each row's k most probable next tokens (R k), -inf for none; the
-log-probabilities of all tokens (R V), where they are asked for.
+"""Log-probabilities and ids of each row's k most probable next tokens (R k), -inf for none, of a
+forced row its forced one alone; the log-probabilities of all tokens (R V), where they are asked
+for.
 """
 
 
@@ -61,7 +66,8 @@ class Decoder(Protocol):
 
     num_sentences: int
     beam_size: int
-    # sentences are read when no other is under way, never beside others
+    # sentences are read when no other is under way, never beside others, and a step takes one
+    # position of each hypothesis
     begins_together: bool
 
     def read(

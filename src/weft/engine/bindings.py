@@ -199,7 +199,8 @@ def library() -> ctypes.CDLL:
             ctypes.c_int,
             (
                 *(_POINTER, _LONG, *[_POINTER] * 5, _LONG, _POINTER, _POINTER, _LONG),
-                *(_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _POINTER, _LONG),
+                *[_POINTER] * 3,
+                *(_LONG, _POINTER, _POINTER, _POINTER, _LONG),
                 *(_POINTER, _LONG),
             ),
         ),
@@ -481,12 +482,12 @@ class Session:
     ) -> TopK:
         """Take one more token for each row; return the `k` best next ones of the rows `wanted`.
 
-        Without `wanted` that is all rows; bans are those of the rows wanted. The best stand first,
-        the lower id among equals. `all_log_probs` returns those of all tokens too, `as_logits` what
-        the output layer gave in their place, which differs by one number a row. `beside` (R, D) is
-        added to the tokens' vectors. `attention` (R, S) is filled with the attention of the last
-        layer to the source, the mean of its heads, 0 behind a row's own source; where no row is
-        wanted, nothing behind it is computed. Raises MemoryError.
+        Without `wanted` that is all rows; bans and forced ids are those of the rows wanted. The
+        best stand first, the lower id among equals. `all_log_probs` returns those of all tokens
+        too, `as_logits` what the output layer gave in their place, which differs by one number a
+        row. `beside` (R, D) is added to the tokens' vectors. `attention` (R, S) is filled with the
+        attention of the last layer to the source, the mean of its heads, 0 behind a row's own
+        source; where no row is wanted, nothing behind it is computed. Raises MemoryError.
         """
         sentences, beams, positions = (
             np.ascontiguousarray(x, np.int64)
@@ -504,6 +505,9 @@ class Session:
         wanted = np.ascontiguousarray(wanted, np.int64)
         ends = np.zeros(len(wanted)) if inputs.ban_ends is None else inputs.ban_ends
         ban_ends = np.ascontiguousarray(ends, np.int64)
+        forced = inputs.forced
+        if forced is not None:
+            forced = np.ascontiguousarray(forced, np.int32)
         if beside is not None:
             beside = self._filled_up(beside)
         best = np.full((len(wanted), k), -np.inf, np.float32)
@@ -522,6 +526,7 @@ class Session:
             len(wanted),
             banned.ctypes.data,
             ban_ends.ctypes.data,
+            _address(forced),
             k,
             best.ctypes.data,
             ids.ctypes.data,
@@ -558,7 +563,7 @@ def _aligned(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def _address(array: Floats | None) -> int | None:
+def _address(array: NDArray[Any] | None) -> int | None:
     return None if array is None else array.ctypes.data
 
 

@@ -677,8 +677,8 @@ float log_of_sum(const float* x, int64_t size, std::vector<float>& tops) {
 template <typename Kind>
 void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
           const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
-          int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
-          float* all_log_probs, bool as_logits, const Look& look) {
+          int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, const int32_t* forced, int64_t count, float* best,
+          int32_t* ids, float* all_log_probs, bool as_logits, const Look& look) {
     const Model& model = session.model;
     session.decode<Kind>(rows, slots, places, times, tokens, ancestors, stride, beside, look);
     const int64_t size = model.d_model_padded, vocab_size = model.vocab_size;
@@ -709,11 +709,19 @@ void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* p
             float* all = all_log_probs ? all_log_probs + n * vocab_size : nullptr;
             if (all && !allowed.empty()) std::fill(all, all + vocab_size, nothing);
             for (int64_t c = 0; c < known && all; c++) all[allowed.empty() ? c : allowed[c]] = row[c] - less;
-            for (int64_t b = n ? ban_ends[n - 1] : 0; b < ban_ends[n]; b++) {
-                auto at = std::lower_bound(allowed.begin(), allowed.end(), banned[b]);
-                if (allowed.empty()) row[banned[b]] = nothing;
-                else if (at != allowed.end() && *at == banned[b]) row[at - allowed.begin()] = nothing;
+            auto logit_of = [&](int32_t id) -> float* {  // none where the id is not allowed
+                if (allowed.empty()) return row + id;
+                auto at = std::lower_bound(allowed.begin(), allowed.end(), id);
+                return at != allowed.end() && *at == id ? row + (at - allowed.begin()) : nullptr;
+            };
+            if (forced && forced[n] >= 0 && count) {
+                const float* logit = logit_of(forced[n]);
+                std::fill(best + n * count, best + (n + 1) * count, nothing);
+                best[n * count] = (logit ? *logit : nothing) - total, ids[n * count] = forced[n];
+                continue;
             }
+            for (int64_t b = n ? ban_ends[n - 1] : 0; b < ban_ends[n]; b++)
+                if (float* logit = logit_of(banned[b])) *logit = nothing;
             if (count) largest_of(row, known, count, best + n * count, ids + n * count, tops);
             for (int64_t c = 0; c < std::min(count, known); c++) {
                 best[n * count + c] -= total;
@@ -764,8 +772,8 @@ int decoding_states(Session* session, int64_t count, const int32_t* ids, const i
 
 int decoding_step(Session* session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
                   const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
-                  int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, int64_t count, float* best, int32_t* ids,
-                  float* all_log_probs, int64_t as_logits, float* attention, int64_t keys) {
+                  int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, const int32_t* forced, int64_t count,
+                  float* best, int32_t* ids, float* all_log_probs, int64_t as_logits, float* attention, int64_t keys) {
     return guarded([&] {
         refuse_unknown(session->model.activation);
         for (int64_t r = 0; r < rows && attention; r++)
@@ -774,7 +782,7 @@ int decoding_step(Session* session, int64_t rows, const int64_t* slots, const in
         const Look look{attention, keys, num_wanted == 0};
         auto go = [&](auto kind) {
             step<decltype(kind)>(*session, rows, slots, places, times, tokens, ancestors, stride, beside, wanted, num_wanted,
-                                 banned, ban_ends, count, best, ids, all_log_probs, as_logits, look);
+                                 banned, ban_ends, forced, count, best, ids, all_log_probs, as_logits, look);
         };
         if (session->model.kind == INT8) go(Int8());
         if (session->model.kind == BFLOAT16) go(BFloat16());

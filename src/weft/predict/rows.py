@@ -21,14 +21,8 @@ from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.exhaustive import exhaustive_search
-from weft.decoding.search import (
-    BeamSettings,
-    Sentence,
-    Waiting,
-    continuous_search,
-    search_all,
-    streamed_search,
-)
+from weft.decoding.search import continuous_search, search_all, streamed_search
+from weft.decoding.sentences import BeamSettings, Sentence, Waiting
 from weft.decoding.shortlist import Shortlist
 from weft.engine.batched import Steps, padded
 from weft.engine.ensemble import EnsembleEngine

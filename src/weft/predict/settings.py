@@ -5,9 +5,8 @@ from numbers import Integral
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from weft.decoding.samples import SampleSettings
 from weft.decoding.sampling import Sampling
-from weft.decoding.search import BeamSettings
+from weft.decoding.sentences import BeamSettings, SampleSettings
 from weft.errors import UsageError
 
 BANNED = (PAD_ID, UNK_ID, BOS_ID)

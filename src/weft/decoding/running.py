@@ -1,0 +1,357 @@
+"""The running batch: beam searches and samples side by side, each as if it were alone.
+
+A beam has k hypotheses, and k is the sentence's own. Keys and values stay where they were computed:
+a hypothesis's ancestors say at which beam index it stood at each position. No row depends on the
+rows beside it.
+
+Shapes: A active sentences, k hypotheses in the widest beam of these, R rows of a step (the live
+hypotheses), m candidates of a row, T positions.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+
+from weft.decoding.decoder import (
+    FREE,
+    Floats,
+    Hypothesis,
+    Indices,
+    StepInput,
+    Tokens,
+    TopK,
+)
+from weft.decoding.extensions import (
+    Extensions,
+    Flags,
+    best_extensions,
+    no_extensions,
+    own_extensions,
+)
+from weft.decoding.places import NO_NUMBERS, Places
+from weft.decoding.samples import draw_tokens
+from weft.decoding.slots import Mix, Outcome
+from weft.errors import DivergedError
+
+_NO_IDS = np.empty(0, np.int32)
+
+
+class Search(Places):
+    """The state of a running batch.
+
+    Sentences begin (`fill`, `begin`), take steps (`advance`) and may leave (`drop`) at any time.
+    """
+
+    def advance(
+        self, numbers: Collection[int] | None = None
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Extend every live hypothesis by one token; yield the sentences that are done by it.
+
+        With `numbers`, those of these sentences; the others stand still, unless the decoder's
+        sentences have begun together.
+        """
+        if mix := self._mix_of(numbers):
+            self._advance(mix)
+        ended = self._ended
+        self._ended = []
+        yield from ended
+
+    def _advance(self, mix: Mix) -> None:
+        """Take the step, and end the sentences that are done by it."""
+        positions = self.lengths[
+            mix.active
+        ]  # of the newest token of each beam, bos at 0
+        self._make_room(int(positions.max()) + 1)
+        try:
+            # k candidates a hypothesis are enough: the k best of a beam are among them
+            top_log_probs, top_ids = self._candidates(mix)  # A k m
+        except MemoryError as error:
+            self._relieve(mix, error)
+            return
+        # all candidates of a beam compete, so that a hypothesis may go on twice, or not at all
+        extensions = self._choose(mix, top_log_probs, top_ids)
+        active = mix.active
+        if extensions.is_broken.any():
+            for index in active[extensions.is_broken].tolist():
+                self._end(index, DivergedError(NO_NUMBERS))
+            is_whole = ~extensions.is_broken
+            extensions = extensions.of(is_whole)
+            active = active[is_whole]
+            positions = positions[is_whole]
+        if len(active):
+            self._record(active, positions, extensions)
+            self._end_what_is_done(active, positions, extensions)
+
+    def _end_what_is_done(
+        self, active: Indices, positions: Indices, extensions: Extensions
+    ) -> None:
+        """Score what a step has found, and end the sentences that are done."""
+        log_probs = extensions.totals  # A k
+        width = log_probs.shape[1]
+        eos_ids = self.eos_ids[active]
+        is_eos = extensions.tokens == eos_ids[:, None]
+        # a beam with fewer than k candidates is filled up with some of probability 0
+        ended = is_eos & (log_probs > -np.inf)
+        # the new token counts in the length, eos too
+        lengths = positions + 1
+        penalties = self.penalties[active, lengths]
+        scores = log_probs / penalties[:, None]
+        self._keep_ended(active, ended, scores)
+        # what ended leaves the beam: with -inf it is neither extended nor chosen again
+        live_log_probs = np.where(ended, -np.inf, log_probs)
+        self.log_probs[active, :width] = live_log_probs
+        self.lengths[active] = lengths
+        # A log-probability only falls, and the penalty is largest at one end of the lengths that
+        # are left: no hypothesis can score above this bound.
+        max_lens = self.max_lens[active]
+        last_penalties = self.penalties[active, max_lens]
+        next_penalties = self.penalties[active, lengths + 1]
+        largest = np.maximum(last_penalties, next_penalties)
+        bounds = live_log_probs.max(1) / largest
+        # until a pool is full, its worst score is -inf, and no beam with a live hypothesis is
+        # hopeless
+        is_hopeless = bounds <= self.worst_scores[active]
+        is_done = is_hopeless | (lengths >= max_lens)
+        for i in np.flatnonzero(is_done).tolist():
+            # what is live at the limit is cut; what is live in a hopeless beam finds a full pool
+            live_scores = np.where(ended[i], -np.inf, scores[i])
+            self._finish(int(active[i]), live_scores)
+
+    def _mix_of(self, numbers: Collection[int] | None) -> Mix | None:
+        """Return what takes the next step, of all sentences or of some; None for nothing."""
+        is_active = self.numbers >= 0
+        if numbers is not None and not self.decoder.begins_together:
+            is_chosen = is_active & np.isin(self.numbers, list(numbers))
+            if (is_chosen != is_active).any():
+                return self._mix_at(np.flatnonzero(is_chosen))
+        if self._mix is None:
+            self._mix = self._mix_at(np.flatnonzero(is_active))
+        return self._mix
+
+    def _mix_at(self, active: Indices) -> Mix | None:
+        """Look at what runs together at these indices."""
+        if not len(active):
+            return None
+        slots = [self._slot(index) for index in active.tolist()]
+        is_drawn = np.array([slot.drawing is not None for slot in slots])
+        sizes = self.beam_sizes[active]
+        searched = sizes[~is_drawn]
+        banned: Tokens | None = slots[0].banned
+        for slot in slots:
+            if slot.banned is not banned or slot.settings.no_repeat_ngrams:
+                banned = None
+        width = int(sizes.max())
+        candidates = int(searched.max(initial=1))
+        return Mix(active, is_drawn, width, candidates, banned)
+
+    def _relieve(self, mix: Mix, error: MemoryError) -> None:
+        """End the sentence that needs most memory, so that the others can go on.
+
+        Where sentences begin together a failed step has spoiled the cache of all.
+        """
+        active = mix.active
+        if not self.decoder.begins_together:
+            num_positions = self.beam_sizes[active] * self.lengths[active]
+            sizes = num_positions + self.src_lens[active]
+            active = active[[sizes.argmax()]]
+        for index in active.tolist():
+            self._end(index, error)
+
+    def _candidates(self, mix: Mix) -> tuple[Floats, Tokens]:
+        """Compute the most probable next tokens of every hypothesis (A k m), of a sample the one
+        that it draws.
+
+        Where there is none, the log-probability is -inf. Inside a prefix, its next token is the
+        only candidate.
+        """
+        is_live = self.log_probs[mix.active, : mix.width] > -np.inf
+        rows, beams = np.nonzero(is_live)
+        sentences = mix.active[rows]
+        inputs = self._step_input(mix, sentences, beams)
+        found = self.decoder.step(inputs, mix.candidates, all_log_probs=mix.has_samples)
+        log_probs, ids, _ = found
+        if mix.has_samples:
+            self._draw(inputs, found, mix.is_drawn[rows])
+        shape = len(mix.active), mix.width, mix.candidates
+        if len(sentences) == shape[0] * shape[1]:
+            return log_probs.reshape(shape), ids.reshape(shape)
+        padded_log_probs = np.full(shape, -np.inf, np.float32)
+        padded_ids = np.zeros(shape, np.int32)
+        padded_log_probs[rows, beams] = log_probs
+        padded_ids[rows, beams] = ids
+        return padded_log_probs, padded_ids
+
+    def _draw(self, inputs: StepInput, found: TopK, is_drawn: Flags) -> None:
+        """Put the tokens that samples draw in the place of the most probable ones."""
+        log_probs, ids, all_log_probs = found
+        assert all_log_probs is not None
+        if inputs.forced is not None:
+            is_drawn = is_drawn & (inputs.forced == FREE)
+        rows = np.flatnonzero(is_drawn)
+        drawings = []
+        for index in inputs.sentences[rows].tolist():
+            drawing = self._slot(index).drawing
+            assert drawing is not None
+            drawings.append(drawing)
+        if drawings:
+            drawn = draw_tokens(all_log_probs, inputs, rows, drawings)
+            log_probs[rows, 0], ids[rows, 0] = drawn
+
+    def _step_input(self, mix: Mix, sentences: Indices, beams: Indices) -> StepInput:
+        """Gather the newest token and the ancestors of these hypotheses."""
+        positions = self.lengths[sentences]
+        width = int(positions.max()) + 1
+        banned, ban_ends = self._bans(mix, sentences, beams)
+        return StepInput(
+            sentences,
+            beams,
+            positions,
+            self.newest_tokens[sentences, beams],
+            self.ancestors[sentences, beams, :width],  # R T
+            banned,
+            ban_ends,
+            self._forced(sentences, positions),
+        )
+
+    def _forced(self, sentences: Indices, positions: Indices) -> Tokens | None:
+        """List the next tokens of those that are inside of a prefix, FREE for others."""
+        is_forced = positions < self.prefix_lens[sentences]
+        if not is_forced.any():
+            return None
+        forced = np.full(len(sentences), FREE, np.int32)
+        for row in np.flatnonzero(is_forced).tolist():
+            prefix = self._slot(int(sentences[row])).sentence.prefix
+            forced[row] = prefix[positions[row]]
+        return forced
+
+    def _bans(
+        self, mix: Mix, sentences: Indices, beams: Indices
+    ) -> tuple[Tokens, Indices]:
+        """List the banned ids of these hypotheses, row after row, and where each row's end."""
+        count = len(sentences)
+        if mix.banned is not None:
+            ends = np.arange(1, count + 1) * len(mix.banned)
+            return np.tile(mix.banned, count), ends
+        banned = []
+        rows = zip(sentences.tolist(), beams.tolist(), strict=True)
+        for index, beam in rows:
+            slot = self._slot(index)
+            banned.append(slot.banned)
+            if n := slot.settings.no_repeat_ngrams:
+                tokens = self.tokens[index, beam, : self.lengths[index]]
+                banned.append(_repeating(tokens.tolist(), n))
+            else:
+                banned.append(_NO_IDS)
+        lens = [len(ids) for ids in banned]
+        ends = np.cumsum(lens, dtype=np.int64)[1::2]
+        return np.concatenate(banned), ends
+
+    def _choose(self, mix: Mix, top_log_probs: Floats, top_ids: Tokens) -> Extensions:
+        """Choose the most probable extensions of each beam, and extend each sample by its own."""
+        log_probs = self.log_probs[mix.active, : mix.width]
+        sizes = self.beam_sizes[mix.active]
+        if not mix.has_samples:
+            return best_extensions(log_probs, top_log_probs, top_ids, sizes)
+        drawn_log_probs = top_log_probs[:, :, 0]
+        drawn_ids = top_ids[:, :, 0]
+        if not mix.has_beams:
+            return own_extensions(log_probs, drawn_log_probs, drawn_ids)
+        extensions = no_extensions(len(mix.active), mix.width)
+        drawn = mix.is_drawn
+        own = own_extensions(log_probs[drawn], drawn_log_probs[drawn], drawn_ids[drawn])
+        extensions.put(drawn, own)
+        beams = ~drawn
+        k = mix.candidates
+        best = best_extensions(
+            log_probs[beams, :k],
+            top_log_probs[beams, :k],
+            top_ids[beams, :k],
+            sizes[beams],
+        )
+        extensions.put(beams, best)
+        return extensions
+
+    def _record(
+        self,
+        active: Indices,
+        positions: Indices,
+        extensions: Extensions,
+    ) -> None:
+        """Give each hypothesis its parent's history, followed by its new token."""
+        parents = extensions.parents
+        width = parents.shape[1]
+        sentences = active[:, None]
+        beams = np.arange(width)[None]
+        newest = positions[:, None]
+        until = int(positions.max())
+        if width > 1:
+            for history in (self.tokens, self.ancestors, self.token_log_probs):
+                history[active, :width, :until] = history[sentences, parents, :until]
+        self.tokens[sentences, beams, newest] = extensions.tokens
+        self.ancestors[sentences, beams, newest] = parents
+        self.token_log_probs[sentences, beams, newest] = extensions.log_probs
+        self.newest_tokens[active, :width] = extensions.tokens
+        self.log_probs[active, :width] = extensions.totals
+
+    def _keep_ended(self, active: Indices, ended: Flags, scores: Floats) -> None:
+        """Keep every sample that ended with eos, and put such hypotheses of beams into their
+        sentences' pools of the `n_best`.
+        """
+        worst_scores = self.worst_scores[active]
+        is_better = scores > worst_scores[:, None]
+        for i, beam in np.argwhere(ended & is_better).tolist():
+            index = int(active[i])
+            slot = self._slot(index)
+            length = int(self.lengths[index]) + 1
+            score = scores[i, beam]
+            hypothesis = self._hypothesis(index, beam, length, score, True)
+            if slot.drawing is not None:
+                slot.samples[beam] = hypothesis
+                continue
+            n_best = slot.settings.n_best
+            slot.keep(hypothesis)
+            if len(slot.pool) == n_best:
+                self.worst_scores[index] = slot.pool[-1].score
+
+    def _finish(self, index: int, scores: Floats) -> None:
+        """End a sentence with its hypotheses, best first, or all samples by their numbers.
+
+        Hypotheses that were cut at the limit stand after all that ended, whatever their scores,
+        because a translation without an end is incomplete.
+        """
+        slot = self._slot(index)
+        length = int(self.lengths[index])
+        for beam in np.argsort(-scores, kind="stable").tolist():
+            score = scores[beam]
+            is_full = len(slot.pool) >= slot.settings.n_best
+            if is_full or score == -np.inf:
+                break
+            cut = self._hypothesis(index, beam, length, score, False)
+            if slot.drawing is not None:
+                slot.samples[beam] = cut
+            else:
+                slot.pool.append(cut)
+        samples = [slot.samples[beam] for beam in sorted(slot.samples)]
+        self._end(index, samples or slot.pool)
+
+    def _hypothesis(
+        self, index: int, beam: int, length: int, score: np.float32, finished: bool
+    ) -> Hypothesis:
+        """Build the hypothesis at this index of a sentence's beam, of its first `length` tokens."""
+        ids = self.tokens[index, beam, :length].tolist()
+        token_log_probs = self.token_log_probs[index, beam, :length].tolist()
+        log_prob = float(self.log_probs[index, beam])
+        if finished:
+            ids = ids[:-1]
+        return Hypothesis(ids, log_prob, float(score), token_log_probs, finished)
+
+
+def _repeating(tokens: Sequence[int], n: int) -> Tokens:
+    """List what would make the last n - 1 tokens and the next one a run that occurred already."""
+    newest = tokens[len(tokens) - n + 1 :]
+    following = [
+        tokens[i + n - 1]
+        for i in range(len(tokens) - n + 1)
+        if tokens[i : i + n - 1] == newest
+    ]
+    return np.array(following, np.int32)
