@@ -104,6 +104,7 @@ tasks.language_modelling: config data engine evaluation folder kernels predict t
 tasks.classification: config data engine evaluation folder kernels predict tasks.task
 tasks.opening: folder kernels tasks.choice tasks.task
 inspection: config data decoding engine evaluation folder inspection kernels model predict tasks training
+inspection.assets:
 run.record: data folder training
 run.begun: config data folder recipes tasks
 run.origin: config folder recipes run.begun run.record training
@@ -119,6 +120,8 @@ run: config data folder kernels predict recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
 ship: data decoding engine folder kernels predict run tasks training
 serve: data folder predict serve tasks
+serve.files: inspection.assets serve
+serve.history: folder serve
 cli: *
 __main__: *
 __init__: *

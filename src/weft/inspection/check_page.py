@@ -10,7 +10,7 @@ from typing import Any
 from weft.data.check.finding import MOST_PLACES, Example, Finding, counted
 from weft.data.checkup import Checkup
 from weft.folder import durable
-from weft.inspection.report import asset, fingerprint, stylesheet
+from weft.inspection.assets import asset, fingerprint, stylesheet
 from weft.inspection.suffixes import FORMATS, refuse_other_suffixes
 
 _WORDS = {"fatal": "Fatal", "warning": "Warning", "note": "Note"}

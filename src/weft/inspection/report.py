@@ -1,29 +1,16 @@
 """An inspection as a file: a page that needs nothing but a browser, or its data."""
 
-import base64
-import hashlib
 import json
 import re
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from weft.errors import UsageError
 from weft.folder import durable
+from weft.inspection.assets import SCRIPTS, asset, fingerprint, stylesheet
 from weft.inspection.look import Inspection
 from weft.inspection.suffixes import ALIGNMENTS, FORMATS, refuse_other_suffixes
 from weft.inspection.translation import TranslationInspection
-
-# in this order; the last one alone belongs to a page that is a file
-SCRIPTS = (
-    "words.js",
-    "tokens.js",
-    "attention.js",
-    "beam.js",
-    "contributions.js",
-    "inspect.js",
-    "alone.js",
-)
 
 # Letters that could end a script element, open a comment or be no string to a script; JSON knows
 # them as escapes.
@@ -78,23 +65,6 @@ def _page(data: dict[str, Any]) -> str:
     return re.sub(
         r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("inspect.html")
     )
-
-
-def asset(name: str) -> str:
-    """Return a file of the page, with line ends as the browser will hash them."""
-    content = (resources.files("weft") / "page" / name).read_bytes().decode("utf-8")
-    return content.replace("\r\n", "\n")
-
-
-def stylesheet(name: str) -> str:
-    """Return the style of every page, and what a page adds to it."""
-    return asset("base.css") + asset(name)
-
-
-def fingerprint(content: str) -> str:
-    """Return the hash by which a content security policy allows an inline element."""
-    digest = hashlib.sha256(content.encode()).digest()
-    return "sha256-" + base64.b64encode(digest).decode()
 
 
 def _json(data: dict[str, Any]) -> str:

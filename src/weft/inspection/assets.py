@@ -1,0 +1,33 @@
+"""The files of a page, as they lie in the package."""
+
+import base64
+import hashlib
+from importlib import resources
+
+# in this order; the last one alone belongs to a page that is a file
+SCRIPTS = (
+    "words.js",
+    "tokens.js",
+    "attention.js",
+    "beam.js",
+    "contributions.js",
+    "inspect.js",
+    "alone.js",
+)
+
+
+def asset(name: str) -> str:
+    """Return a file of the page, with line ends as the browser will hash them."""
+    content = (resources.files("weft") / "page" / name).read_bytes().decode("utf-8")
+    return content.replace("\r\n", "\n")
+
+
+def stylesheet(name: str) -> str:
+    """Return the style of every page, and what a page adds to it."""
+    return asset("base.css") + asset(name)
+
+
+def fingerprint(content: str) -> str:
+    """Return the hash by which a content security policy allows an inline element."""
+    digest = hashlib.sha256(content.encode()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()

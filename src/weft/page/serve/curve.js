@@ -1,0 +1,49 @@
+/* Learning curves: lines in a small picture, with their numbers beside them. */
+
+import { draw, make } from "./element.js";
+import { count, say } from "./say.js";
+
+const WIDE = 320;
+const HIGH = 120;
+const EDGE = { left: 4, right: 4, top: 8, bottom: 4 };
+
+const LINES = [
+  ["loss-training", "loss", "training"],
+  ["loss-dev", "dev_loss", "dev"],
+];
+
+// The logged numbers of one name, as [step, value].
+const numbers = (rows, key) => rows.filter((row) => Number.isFinite(row[key])).map((row) => [row.step, row[key]]);
+
+function scale(points) {
+  const [steps, values] = [points.map(([step]) => step), points.map(([, value]) => value)];
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const last = Math.max(...steps, 1);
+  const x = (step) => EDGE.left + (step / last) * (WIDE - EDGE.left - EDGE.right);
+  const y = (value) => EDGE.top + (1 - (value - low) / (high - low || 1)) * (HIGH - EDGE.top - EDGE.bottom);
+  return { x, y };
+}
+
+const path = (points, { x, y }) => points.map(([step, value], i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+
+// What a line says, for those who do not see it.
+function saying(name, points) {
+  const [[start, first], [end, last]] = [points[0], points.at(-1)];
+  return say("curve-says", { name: say(name), first: first.toFixed(2), start: count(start), last: last.toFixed(2), end: count(end) });
+}
+
+function legendOf(name, points, kind) {
+  return make("li", {}, make("i", { class: kind, "aria-hidden": "true" }), saying(name, points));
+}
+
+export function drawCurves({ rows, best }) {
+  const lines = LINES.map(([name, key, kind]) => [name, numbers(rows, key), kind]).filter(([, points]) => points.length > 0);
+  if (lines.length === 0) return make("p", { class: "legend" }, say("no-run"));
+  const places = scale(lines.flatMap(([, points]) => points));
+  const picture = draw("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "curve", "aria-hidden": "true" });
+  for (const [, points, kind] of lines) picture.append(draw("path", { d: path(points, places), class: kind }));
+  if (best) picture.append(draw("path", { d: `M${places.x(best).toFixed(1)} ${EDGE.top}V${HIGH - EDGE.bottom}`, class: "best" }));
+  const notes = lines.map((line) => legendOf(...line));
+  if (best) notes.push(make("li", {}, make("i", { class: "best", "aria-hidden": "true" }), say("best-step", { step: count(best) })));
+  return make("figure", { class: "curves" }, picture, make("figcaption", {}, make("ul", {}, ...notes)));
+}

@@ -1,0 +1,104 @@
+/* The view that looks inside: the page of `weft inspect`, of what was just typed. */
+
+import { make, select } from "./element.js";
+import { say } from "./say.js";
+import { ask } from "./server.js";
+import { settings } from "./settings.js";
+import { state } from "./text.js";
+
+const PAUSE = 400; // ms without a key, after which what was typed is looked at
+const PAGE = new URL("../", import.meta.url);
+
+const form = state.look;
+
+let parts;
+let timer;
+let left = new AbortController();
+let pictures = null; // the script that draws them
+let shown = null; // the last inspection
+let drawnTask = null; // the task of the model whose pictures stand there
+
+// The elements of the page of `weft inspect`, apart from ours: its style and ours do not know each other.
+async function frame() {
+  const [script, page] = await Promise.all([import("../inspect/pictures.js"), fetch(new URL("inspect/pictures.html", PAGE)).then((answer) => answer.text())]);
+  pictures ??= script;
+  const template = make("template");
+  template.innerHTML = page;
+  return template.content;
+}
+
+async function draw(inspection) {
+  const root = parts.pictures.shadowRoot;
+  const isNew = drawnTask !== inspection.task;
+  if (isNew) {
+    const styles = ["base.css", "inspect.css", "serve/inside.css"];
+    const links = styles.map((name) => make("link", { rel: "stylesheet", href: new URL(name, PAGE) }));
+    const loaded = links.map((link) => new Promise((resolve) => (link.onload = link.onerror = resolve)));
+    root.replaceChildren(...links, await frame());
+    await Promise.all(loaded);
+  }
+  drawnTask = inspection.task;
+  pictures.begin(inspection, root, settings.language);
+  if (isNew) pictures.listen();
+}
+
+async function look() {
+  left = new AbortController();
+  const { signal } = left;
+  parts.complaint.hidden = true;
+  try {
+    const inspection = await ask("v1/inspect", { model: form.model, text: form.text }, signal);
+    signal.throwIfAborted();
+    shown = inspection;
+    parts.empty.hidden = true;
+    parts.pictures.hidden = false;
+    await draw(inspection);
+    parts.pictures.classList.remove("stale");
+  } catch (error) {
+    if (signal.aborted) return;
+    parts.complaint.textContent = error.message;
+    parts.complaint.hidden = false;
+  }
+}
+
+function again(wait = PAUSE) {
+  left.abort();
+  clearTimeout(timer);
+  parts.pictures.classList.add("stale");
+  if (form.text.trim()) timer = setTimeout(look, wait);
+  else {
+    parts.pictures.hidden = true;
+    parts.empty.hidden = false;
+  }
+}
+
+function typed(event) {
+  form.text = event.target.value;
+  again();
+}
+
+function chooseModel(model) {
+  form.model = model;
+  again(0);
+}
+
+export function show(place, server) {
+  const models = server.models.map(({ id, task }) => [id, `${id} · ${say(`task-${task}`)}`]);
+  Object.assign(form, state.look);
+  if (!models.some(([id]) => id === form.model)) [[form.model]] = models;
+  const text = make("textarea", { id: "look-text", rows: "2", "aria-label": say("text-to-inspect"), placeholder: say("inspect-hint"), input: typed });
+  text.value = form.text;
+  parts = {
+    empty: make("p", { class: "empty" }, say("inside-empty")),
+    complaint: make("p", { class: "notice refused", id: "complaint", role: "alert", hidden: true }),
+    pictures: make("div", { class: "pictures-host", id: "pictures", hidden: true }),
+  };
+  parts.pictures.attachShadow({ mode: "open" });
+  const pick = models.length > 1 && make("div", { class: "pick" }, select(say("model"), models, form.model, chooseModel, { id: "model" }));
+  place.append(make("div", { class: "card" }, pick, text), parts.complaint, parts.empty, parts.pictures);
+  drawnTask = null;
+  if (form.text) again(0);
+  if (!matchMedia("(pointer: coarse)").matches) text.focus();
+}
+
+document.addEventListener("repaint", () => shown && parts?.pictures.isConnected && pictures?.repaint());

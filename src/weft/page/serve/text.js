@@ -1,0 +1,13 @@
+/* What was typed, kept while the page is open: a view that is come back to has it still. */
+
+export const state = {
+  text: "",
+  source: "auto",
+  target: "",
+  model: "",
+  detected: null, // the language that the text was last found to be in
+  look: { model: "", text: "" },
+  prompt: { model: "", text: "", temperature: "0.8", top_p: "0.95", max_tokens: "200", seed: "" },
+  written: null,
+  sample: { model: "", text: "" },
+};

@@ -1,0 +1,350 @@
+/* The view that translates as one types. */
+
+import { closeAlternatives, openAlternatives } from "./alternatives.js";
+import { button, icon, make, select } from "./element.js";
+import { drawFiles, takeFiles } from "./files.js";
+import { lengthOf } from "./letters.js";
+import { choose, isBlank, recall, translateLines, undo } from "./lines.js";
+import { Mirror } from "./mirror.js";
+import { drawNotes } from "./notes.js";
+import { Result } from "./result.js";
+import { count, languageName, say } from "./say.js";
+import { ask } from "./server.js";
+import { state } from "./text.js";
+
+const AUTO = "auto";
+const PAUSE = 150; // ms without a key, after which what was typed is sent; the first key after a pause is sent at once
+const SAMPLE = 2000; // letters that a language is detected by
+const SURE = 0.5; // a language below this is called a guess
+
+let server;
+let parts; // the elements of the view
+let mirror;
+let result;
+let timer;
+let current = new AbortController(); // of the request under way
+let lastKey = -PAUSE;
+
+/* The pair of languages */
+
+const languages = () => server.languages.filter(({ targets }) => targets.length > 0);
+const targetsOf = (source) => server.languages.find(({ code }) => code === source)?.targets ?? [];
+const allTargets = () => server.languages.map(({ code }) => code).filter((code) => languages().some(({ targets }) => targets.includes(code)));
+const sourceNow = () => (state.source === AUTO ? state.detected?.language : state.source);
+const named = (codes) => codes.map((code) => [code, languageName(code)]);
+
+function modelsOf(source, target) {
+  return server.models.filter((model) => model.task === "translation" && model.source === source && model.target === target);
+}
+
+// Languages that the server does not have, or not together, give way to ones that it has.
+function settle() {
+  const sources = languages().map(({ code }) => code);
+  if (![AUTO, ...sources].includes(state.source)) state.source = AUTO;
+  if (sources.length === 1) [state.source] = sources;
+  const targets = sourceNow() ? targetsOf(sourceNow()) : allTargets();
+  if (!targets.includes(state.target)) [state.target] = targets;
+  if (!modelsOf(sourceNow(), state.target).some(({ id }) => id === state.model)) state.model = "";
+}
+
+const route = () => ({ source: sourceNow(), target: state.target, model: state.model });
+
+function drawPickers() {
+  const focused = document.activeElement?.id;
+  const sources = named(languages().map(({ code }) => code));
+  if (sources.length > 1) sources.unshift([AUTO, say("detect")]);
+  const targets = named(state.source === AUTO ? allTargets() : targetsOf(state.source));
+  const models = modelsOf(sourceNow(), state.target).map(({ id }) => [id, id]);
+  parts.source.replaceChildren(select(say("from"), sources, state.source, chooseSource, { id: "source" }), drawDetected());
+  parts.target.replaceChildren(select(say("to"), targets, state.target, chooseTarget, { id: "target" }));
+  if (models.length > 1) {
+    parts.target.append(select(say("model"), [["", say("first-model")], ...models], state.model, chooseModel, { id: "model" }));
+  }
+  parts.swap.disabled = !canSwap();
+  document.getElementById(focused)?.focus();
+}
+
+function drawDetected() {
+  const { detected } = state;
+  if (state.source !== AUTO || !detected || isBlank(state.text)) return "";
+  const key = detected.confidence < SURE ? "detected-unsure" : "detected";
+  return make("span", { class: "detected", id: "detected" }, say(key, { language: languageName(detected.language) }));
+}
+
+function chooseSource(source) {
+  state.source = source;
+  again();
+}
+
+function chooseTarget(target) {
+  state.target = target;
+  again();
+}
+
+function chooseModel(model) {
+  state.model = model;
+  again();
+}
+
+const canSwap = () => Boolean(sourceNow()) && targetsOf(state.target).includes(sourceNow());
+
+// The translation becomes the text.
+function swap() {
+  const text = translations().map((translation) => translation?.text ?? "").join("\n");
+  [state.source, state.target] = [state.target, sourceNow()];
+  if (!isBlank(text)) parts.text.value = state.text = text;
+  again();
+}
+
+/* The text and its translation */
+
+const lines = () => state.text.split("\n");
+const translations = () => lines().map((line) => (isBlank(line) ? null : recall(line, route())));
+
+function drawText() {
+  const found = translations();
+  mirror.draw(lines(), found);
+  result.draw(found, lines().map(isBlank), state.target);
+  const isEmpty = isBlank(state.text);
+  parts.empty.hidden = !isEmpty;
+  parts.result.hidden = isEmpty;
+  parts.legend.hidden = !found.some((translation) => translation?.words?.length);
+  parts.copy.disabled = parts.look.disabled = isEmpty || !found.some(Boolean);
+  parts.clear.hidden = state.text === "";
+  parts.undo.hidden = !found.some((translation) => translation?.own);
+  parts.notes.replaceChildren(...drawNotes(found, server.models));
+  drawCount();
+}
+
+function drawCount() {
+  const [letters, limit] = [lengthOf(state.text), server.limits.max_text];
+  parts.count.textContent = letters === 0 ? "" : say("characters", { count: count(letters), limit: count(limit) });
+  parts.count.classList.toggle("over", letters > limit);
+  return letters <= limit;
+}
+
+function complain(text) {
+  parts.complaint.textContent = text;
+  parts.complaint.hidden = !text;
+}
+
+// The language of the text, and a target that it can be translated to.
+async function settleLanguage(signal) {
+  if (state.source === AUTO) {
+    const { languages: guesses } = await ask("v1/detect", { text: state.text.slice(0, SAMPLE) }, signal);
+    state.detected = guesses.find(({ language }) => targetsOf(language).length > 0) ?? { language: languages()[0].code, confidence: 0 };
+  }
+  settle();
+  drawPickers();
+}
+
+async function translate() {
+  current.abort();
+  current = new AbortController();
+  const { signal } = current;
+  complain("");
+  parts.side.classList.toggle("busy", !isBlank(state.text));
+  try {
+    const { text } = state;
+    if (isBlank(text)) drawPickers();
+    else if (!drawCount()) complain(say("too-long", { count: count(lengthOf(text)), limit: count(server.limits.max_text) }));
+    else {
+      await settleLanguage(signal);
+      drawText();
+      await translateLines(lines(), route(), signal, drawText);
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    complain(error.message);
+  }
+  if (!signal.aborted) parts.side.classList.remove("busy");
+}
+
+// After a key: at once where it is the first after a pause, else when no other one comes.
+function typed() {
+  state.text = parts.text.value;
+  const since = performance.now() - lastKey;
+  lastKey = performance.now();
+  current.abort();
+  clearTimeout(timer);
+  closeAlternatives();
+  drawText();
+  timer = setTimeout(translate, since > PAUSE ? 0 : PAUSE);
+}
+
+function again() {
+  closeAlternatives();
+  settle();
+  drawPickers();
+  drawText();
+  translate();
+}
+
+/* Words: what belongs together, and what else could stand there */
+
+function pointAtWord(place) {
+  result.dark();
+  if (place) mirror.light(place.number, place.word.source);
+  else mirror.dark();
+}
+
+function pointAtSource(event) {
+  const found = mirror.at(event.clientX, event.clientY);
+  if (found) {
+    mirror.light(found.number, [found.place]);
+    result.light(found.number, found.place);
+  } else forget();
+}
+
+// The word that the caret stands in.
+function pointAtCaret() {
+  if (document.activeElement !== parts.text) return;
+  const before = state.text.slice(0, parts.text.selectionStart);
+  const number = before.split("\n").length - 1;
+  const at = lengthOf(before.slice(before.lastIndexOf("\n") + 1));
+  result.light(number, [at - 0.5, at + 0.5]);
+  mirror.dark();
+}
+
+function forget() {
+  mirror.dark();
+  result.dark();
+}
+
+function openOthers(element, { number }) {
+  const line = lines()[number];
+  const chosenRoute = route();
+  openAlternatives(element, line, recall(line, chosenRoute), chosenRoute, {
+    chosen: (translation, start) => {
+      choose(line, chosenRoute, translation);
+      drawText();
+      if (start !== null) wordAt(number, start)?.focus();
+    },
+    failed: (error) => complain(error.message),
+  });
+}
+
+const wordAt = (number, start) => result.words().find((element) => result.placeOf(element).number === number && element.word.start === start);
+
+function undoChoices() {
+  for (const line of lines()) undo(line, route());
+  drawText();
+  parts.text.focus();
+}
+
+async function copy() {
+  const text = translations().map((translation) => translation?.text ?? "").join("\n");
+  await copied(text);
+  const label = parts.copy.querySelector("span");
+  label.textContent = say("copied");
+  setTimeout(() => (label.textContent = say("copy")), 1500);
+}
+
+// Browsers give the clipboard to secure pages alone; a server in one's own network is none.
+async function copied(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = make("textarea", { class: "aside", "aria-hidden": "true" });
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+function lookInside() {
+  const line = lines().find((one) => recall(one, route()));
+  const [id] = recall(line, route()).models ?? [];
+  Object.assign(state, { look: { model: id, text: line } });
+  location.hash = "inside";
+}
+
+function clear() {
+  parts.text.value = "";
+  typed();
+  parts.text.focus();
+}
+
+/* The elements */
+
+function fileButton(place) {
+  const input = make("input", { type: "file", accept: ".txt,.html,.htm", multiple: true, class: "aside", "aria-label": say("a-file"), change: () => taken(place, input.files) });
+  return make("label", { class: "tool", title: say("drop-here") }, icon("file"), make("span", {}, say("a-file")), input);
+}
+
+const taken = (place, files) => takeFiles(place, [...files], { route: fileRoute, limits: server.limits });
+
+// The languages for a file: those that are chosen, its own where that is to be detected.
+async function fileRoute(sample, signal) {
+  if (state.source !== AUTO) return route();
+  const { languages: guesses } = await ask("v1/detect", { text: sample.slice(0, SAMPLE) }, signal);
+  const fits = ({ language }) => targetsOf(language).includes(state.target);
+  const source = guesses.find(fits)?.language ?? languages().find(({ targets }) => targets.includes(state.target)).code;
+  return { source, target: state.target, model: "" };
+}
+
+function listenToFiles(card, place) {
+  const holds = (event) => event.dataTransfer?.types.includes("Files");
+  card.addEventListener("dragover", (event) => {
+    if (!holds(event)) return;
+    event.preventDefault();
+    card.classList.add("dropping");
+  });
+  card.addEventListener("dragleave", (event) => card.contains(event.relatedTarget) || card.classList.remove("dropping"));
+  card.addEventListener("drop", (event) => {
+    card.classList.remove("dropping");
+    if (!holds(event)) return;
+    event.preventDefault();
+    taken(place, event.dataTransfer.files);
+  });
+}
+
+function makeParts(files) {
+  const text = make("textarea", {
+    id: "text", rows: "1", spellcheck: "false", autocapitalize: "none", "aria-label": say("text-to-translate"), placeholder: say("type-text"),
+    input: typed, pointermove: pointAtSource, pointerleave: forget, keyup: pointAtCaret,
+  });
+  text.value = state.text;
+  return {
+    text,
+    mirror: make("div", { class: "mirror", "aria-hidden": "true" }),
+    source: make("div", { class: "pick" }),
+    target: make("div", { class: "pick" }),
+    swap: make("button", { type: "button", class: "swap", title: say("swap"), "aria-label": say("swap"), click: swap }, icon("swap")),
+    result: make("div", { class: "result", id: "result", role: "group", "aria-label": say("translation") }),
+    empty: make("p", { class: "empty" }, say("translation-empty")),
+    count: make("span", { class: "count", id: "count" }),
+    clear: button("clear", say("clear"), clear),
+    file: fileButton(files),
+    copy: button("copy", say("copy"), copy, { id: "copy" }),
+    undo: button("undo", say("undo-choices"), undoChoices, { id: "undo" }),
+    look: button("look", say("look-inside"), lookInside, { id: "look" }),
+    complaint: make("p", { class: "notice refused", id: "complaint", role: "alert", hidden: true }),
+    notes: make("ul", { class: "notes", id: "notes", "aria-live": "polite" }),
+    legend: make("p", { class: "legend", id: "legend" }, make("span", { class: "scale", "aria-hidden": "true" }, ...[0.15, 0.5, 0.9].map(sampleWord)), say("scale")),
+  };
+}
+
+function sampleWord(doubt) {
+  const word = make("span", { class: "word" }, "abc");
+  word.style.setProperty("--doubt", doubt);
+  return word;
+}
+
+export function show(place, given) {
+  server = given;
+  const files = make("div", { class: "files", id: "files" });
+  parts = makeParts(files);
+  mirror = new Mirror(parts.mirror);
+  result = new Result(parts.result, { point: pointAtWord, open: openOthers });
+  const source = make("div", { class: "side" }, parts.source, make("div", { class: "stack" }, parts.mirror, parts.text), make("div", { class: "foot" }, parts.file, parts.clear, parts.count));
+  parts.side = make("div", { class: "side" }, parts.target, make("div", { class: "stack" }, parts.empty, parts.result), make("div", { class: "foot" }, parts.copy, parts.look, parts.undo));
+  const card = make("div", { class: "card pair" }, source, parts.swap, parts.side);
+  listenToFiles(card, files);
+  place.append(card, parts.complaint, parts.notes, parts.legend, files);
+  drawFiles(files);
+  settle();
+  drawPickers();
+  drawText();
+  if (!matchMedia("(pointer: coarse)").matches) parts.text.focus();
+  if (!isBlank(state.text)) translate();
+}

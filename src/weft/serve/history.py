@@ -1,0 +1,115 @@
+"""How the models of the server were trained: their scores, curves and, if asked for, samples."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from weft.folder.layout import CARD, RunFolder
+from weft.serve.catalogue import Catalogue
+from weft.serve.refusals import UnknownModel
+
+_MOST_POINTS = 200  # of a curve
+_MOST_SAMPLES = 20
+_MOST_BYTES = 16 * 2**20  # of a log
+_CURVES = ("loss", "dev_loss")
+
+
+def history_route(catalogue: Catalogue, show_samples: bool) -> Route:
+    """Return the route `GET /v1/history/MODEL`."""
+
+    async def history(request: Request) -> Response:
+        name = request.path_params["model"]
+        model = catalogue.models.get(name)
+        if model is None:
+            raise UnknownModel(name)
+        found = await asyncio.to_thread(history_of, model.folder, show_samples)
+        return JSONResponse(found)
+
+    return Route("/v1/history/{model:path}", history, methods=["GET"])
+
+
+def history_of(folder: Path, show_samples: bool) -> dict[str, Any]:
+    """Return what a model's folder says of its training.
+
+    `rows` are points of its curves, empty where the folder has no run; `scores` and `good_for` are
+    lines of its model card.
+    """
+    run = RunFolder(folder)
+    card = _text_of(folder / CARD)
+    rows = list(_rows(run.metrics))
+    found: dict[str, Any] = {
+        "rows": _thinned(rows),
+        "best": _best_step(run.verdict),
+        "scores": _section(card, "Scores on test"),
+        "good_for": _section(card, "What it is good for"),
+    }
+    if show_samples:
+        found["samples"] = list(_rows(run.samples))[-_MOST_SAMPLES:]
+    return found
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file, or none where it cannot be read or is no small file."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a log; a line that is no object, as the last of a killed run, is left
+    out.
+    """
+    for line in _text_of(path).split("\n"):
+        try:
+            row = json.loads(line, parse_constant=_no_number)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and isinstance(row.get("step"), int):
+            yield row
+
+
+def _no_number(name: str) -> float:
+    """Refuse NaN and infinities, which JSON does not have."""
+    raise ValueError(name)
+
+
+def _thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the points of the curves: evenly fewer where there are many, the last one always."""
+    points = [_point(row) for row in rows if any(key in row for key in _CURVES)]
+    for key in _CURVES:
+        places = [i for i, point in enumerate(points) if key in point]
+        stride = -(-len(places) // _MOST_POINTS) or 1
+        kept = {*places[::-1][::stride]}
+        points = [
+            point for i, point in enumerate(points) if i in kept or key not in point
+        ]
+    return points
+
+
+def _point(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: row[key] for key in ("step", *_CURVES) if key in row}
+
+
+def _best_step(path: Path) -> int | None:
+    """Return the step whose weights the model has."""
+    try:
+        step = json.loads(_text_of(path) or "{}").get("best_step")
+    except (ValueError, AttributeError):
+        return None
+    return step if isinstance(step, int) else None
+
+
+def _section(card: str, title: str) -> list[str]:
+    """Return the lines of a section of a model card, without their marks."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", card, re.M | re.S)
+    lines = found[1].split("\n") if found else []
+    return [re.sub(r"^(- |    )", "", line) for line in lines if line.strip()]

@@ -1,0 +1,193 @@
+"""The files of the page, and what it is told of a model's training."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.testclient import TestClient
+
+from weft.serve.files import page_files, page_routes
+from weft.serve.history import history_of
+from weft.serve.refusals import UnknownModel
+
+FIRST_LOAD = 120_000  # bytes at most, uncompressed, until a text can be translated
+WHOLE = 200_000  # all views, with the pictures of `weft inspect`
+LATER = (
+    "generate", "classify", "inside", "models", "curve", "key",
+)  # fmt: skip
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> TestClient:
+    models = {"runs/en de": SimpleNamespace(folder=tmp_path)}
+
+    async def say(request: Request, refusal: Exception) -> Response:
+        assert isinstance(refusal, UnknownModel)
+        return JSONResponse({"error": refusal.message}, refusal.status)
+
+    routes = page_routes(SimpleNamespace(models=models))
+    return TestClient(Starlette(routes=routes, exception_handlers={UnknownModel: say}))
+
+
+def own_texts(ending: str) -> dict[str, str]:
+    return {
+        name.removeprefix("serve/"): file.content.decode()
+        for name, file in page_files().items()
+        if name.startswith("serve/") and name.endswith(ending)
+    }
+
+
+def test_every_file_has_its_type_and_is_sent_once(client: TestClient) -> None:
+    types = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
+    for name in page_files():
+        answer = client.get(f"/page/{name}")
+        assert answer.status_code == 200
+        kind = types.get(name.rpartition(".")[2], "image/svg+xml")
+        assert answer.headers["content-type"].startswith(kind)
+        tag = answer.headers["etag"]
+        again = client.get(f"/page/{name}", headers={"If-None-Match": tag})
+        assert (again.status_code, again.content) == (304, b"")
+    assert client.get("/").text == page_files()["serve/index.html"].content.decode()
+
+
+def test_nothing_else_is_sent(client: TestClient) -> None:
+    for name in ("", "serve", "../__init__.py", "serve/../../config.py", "check.html"):
+        assert client.get(f"/page/{name}").status_code == 404
+    assert client.post("/page/base.css").status_code == 405
+
+
+def test_what_a_file_names_is_there() -> None:
+    files = page_files()
+    for name, text in own_texts(".js").items():
+        for named in re.findall(r'(?:from|import\()\s*"\.\./?([^"]+)"', text):
+            place = (
+                "serve/" + named.removeprefix("/")
+                if "../" + named not in text
+                else named
+            )
+            assert place in files, f"{name}: {named}"
+    for named in re.findall(
+        r'(?:href|src)="(page/[^"]+)"', own_texts(".html")["index.html"]
+    ):
+        assert named.removeprefix("page/") in files
+
+
+def test_nothing_is_asked_of_other_servers() -> None:
+    namespaces = ("http://www.w3.org/2000/svg",)
+    for name, file in page_files().items():
+        addresses = re.findall(
+            r"(?:https?:)?//[a-z][\w.-]+\.[a-z]+[^\s\"')]*", file.content.decode()
+        )
+        assert [a for a in addresses if a not in namespaces] == [], name
+
+
+def test_the_page_is_small() -> None:
+    sizes = {name: len(file.content) for name, file in page_files().items()}
+    first = sum(
+        size
+        for name, size in sizes.items()
+        if not name.startswith("inspect")
+        and not any(f"serve/{view}." in name for view in LATER)
+        and name != "serve/zh.js"
+    )
+    assert first <= FIRST_LOAD
+    assert sum(sizes.values()) <= WHOLE
+
+
+def words_in(language: str) -> dict[str, str]:
+    text = own_texts(".js")[f"{language}.js"]
+    return dict(re.findall(r'^  "?([\w-]+)"?: "(.*)",$', text, re.M))
+
+
+def test_both_languages_say_the_same_things() -> None:
+    english, chinese = words_in("en"), words_in("zh")
+    assert len(english) > 100
+    assert english.keys() == chinese.keys()
+    for key, sentence in english.items():
+        values = set(re.findall(r"\{\w+\}", sentence))
+        assert values == set(re.findall(r"\{\w+\}", chinese[key])), key
+        alike = ("weft-version", "top-p")
+        assert key in alike or re.search("[\u4e00-\u9fff]|^\\{", chinese[key]), key
+
+
+def test_every_sentence_is_there_and_is_said() -> None:
+    texts = {
+        name: text
+        for name, text in own_texts(".js").items()
+        if name not in ("en.js", "zh.js")
+    }
+    script = "".join(texts.values())
+    english = words_in("en")
+    said = set(re.findall(r'say\("([\w-]+)"', script))
+    assert said <= english.keys()
+    parts = re.findall(r"say\(`([\w-]*)\$\{\w+(?:\.\w+)*\}([\w-]*)`", script)
+    for key in english.keys() - said:
+        is_made = any(key.startswith(a) and key.endswith(b) for a, b in parts if a or b)
+        assert is_made or f'"{key}"' in script or re.search(rf"\b{key}\b", script), key
+
+
+# how a model was trained
+
+
+def test_a_folder_without_a_run_says_so(client: TestClient) -> None:
+    answer = client.get("/v1/history/runs/en de")
+    assert answer.json() == {"rows": [], "best": None, "scores": [], "good_for": []}
+    refused = client.get("/v1/history/other")
+    assert refused.status_code == 404
+    assert "there is no model other" in refused.json()["error"]
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    run = tmp_path / "run"
+    run.mkdir()
+    rows = [{"step": step, "loss": 9 / step, "seconds": 1} for step in range(1, 1002)]
+    rows += [{"step": step, "dev_loss": 5.0, "dev_bleu": 2.0} for step in (100, 200)]
+    lines = [json.dumps(row) for row in rows]
+    lines += [
+        "[1]",
+        '{"step": 7, "loss": NaN}',
+        '{"step": "x", "loss": 1}',
+        '{"step": 1',
+    ]
+    (run / "metrics.jsonl").write_text("\n".join(lines))
+    samples = [{"step": step, "src": "a", "translation": "b"} for step in range(50)]
+    (run / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)))
+    (run / "verdict.json").write_text('{"best_step": 200}')
+    (tmp_path / "README.md").write_text(
+        "# Translation\n\n## What it is good for\n\n- captions\n- tests\n\n"
+        "## Text\n\n- train.en\n\n## Scores on test\n\n    BLEU   27.21  x\n    chrF   49.77\n"
+    )
+    return tmp_path
+
+
+def test_the_curves_of_a_run(trained: Path) -> None:
+    found = history_of(trained, show_samples=False)
+    losses = [(row["step"], row["loss"]) for row in found["rows"] if "loss" in row]
+    assert 100 < len(losses) <= 200
+    assert losses[-1] == (1001, 9 / 1001)
+    assert all(loss == 9 / step for step, loss in losses)
+    on_dev = [row for row in found["rows"] if "dev_loss" in row]
+    assert on_dev == [{"step": step, "dev_loss": 5.0} for step in (100, 200)]
+    assert found["best"] == 200
+    assert found["scores"] == ["BLEU   27.21  x", "chrF   49.77"]
+    assert found["good_for"] == ["captions", "tests"]
+
+
+def test_samples_are_shown_only_if_asked_for(trained: Path) -> None:
+    assert "samples" not in history_of(trained, show_samples=False)
+    samples = history_of(trained, show_samples=True)["samples"]
+    assert [sample["step"] for sample in samples] == list(range(30, 50))
+
+
+@pytest.mark.parametrize("verdict", ["", "[]", "{", '{"best_step": "x"}', "null"])
+def test_a_verdict_that_cannot_be_read_names_no_step(
+    trained: Path, verdict: str
+) -> None:
+    (trained / "run" / "verdict.json").write_text(verdict)
+    assert history_of(trained, show_samples=False)["best"] is None
