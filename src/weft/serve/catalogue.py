@@ -9,8 +9,10 @@ from typing import Any
 from weft.data.languages import canonical, primary
 from weft.errors import UsageError, WeftError
 from weft.folder import durable
+from weft.predict.language_model import LanguageModel
 from weft.serve.refusals import UnknownLanguage, UnknownModel, UnknownPair
 from weft.serve.running import Calls
+from weft.serve.writing import TextWriter
 from weft.tasks.opening import load_task
 from weft.tasks.task import Task
 
@@ -34,6 +36,7 @@ class ServedModel:
     src: str = ""
     tgt: str = ""
     calls: Calls = field(default_factory=lambda: Calls("calls"))
+    writer: TextWriter | None = None
 
     @property
     def kind(self) -> str:
@@ -168,15 +171,18 @@ def open_model(asked: Named, precision: str = "float32") -> ServedModel:
     task = load_task(asked.folder, precision)
     config: Any = task.config
     is_translator = task.name == "translation"
+    predictor = task.predictor()
+    is_writer = isinstance(predictor, LanguageModel)
     return ServedModel(
         id=asked.name,
         folder=asked.folder,
         task=task,
-        predictor=task.predictor(),
+        predictor=predictor,
         created=created,
         card=_card(task),
         src=config.src_lang if is_translator else "",
         tgt=config.tgt_lang if is_translator else "",
+        writer=TextWriter(predictor) if is_writer else None,
     )
 
 

@@ -1,16 +1,28 @@
 """The service that all dialects speak to: every model, whatever the shape of a request."""
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from weft.errors import UsageError
 from weft.predict.prediction import Prediction
 from weft.predict.settings import DecodingSettings
+from weft.predict.writing import Order
 from weft.serve.catalogue import Catalogue, ServedModel
 from weft.serve.jobs import Caller, Job
 from weft.serve.limits import Limits
 from weft.serve.pool import Pool
-from weft.serve.refusals import TooLarge, UnknownPair
+from weft.serve.refusals import (
+    InvalidRequest,
+    TooLarge,
+    TooLate,
+    UnknownModel,
+    UnknownPair,
+)
+from weft.serve.writing import Part, TextWriter, WrittenText
 
 __all__ = ["Caller", "Service", "Translated"]
 
@@ -80,6 +92,50 @@ class Service:
         ]
         answers = await self.pool.run(served.calls, jobs)
         return [answer for part in answers for answer in part]
+
+    async def write(
+        self, model: ServedModel, orders: Sequence[Order], caller: Caller
+    ) -> list[WrittenText]:
+        """Write texts, or score them, with a language model."""
+        writer, jobs = self._text_jobs(model, orders, caller)
+        return await self.pool.run(writer, jobs)
+
+    def stream(
+        self, model: ServedModel, orders: Sequence[Order], caller: Caller
+    ) -> AsyncIterator[tuple[int, Part | WrittenText]]:
+        """Write texts, and yield for each its parts and then its whole, with its number.
+
+        Raises what it refuses at the call, before the first part.
+        """
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        writer, jobs = self._text_jobs(model, orders, caller, queue)
+        for number, job in enumerate(jobs):
+            job.future.add_done_callback(partial(_put_end, queue, number))
+        self.pool.submit(writer, jobs)
+        return _parts_as_they_come(queue, jobs, caller)
+
+    def _text_jobs(
+        self,
+        model: ServedModel,
+        orders: Sequence[Order],
+        caller: Caller,
+        queue: "asyncio.Queue[Any] | None" = None,
+    ) -> tuple[TextWriter, list[Job]]:
+        """Make a job of each order; its parts go to the queue, with its number."""
+        writer = model.writer
+        if writer is None:
+            raise UnknownModel(model.id, "language-modelling")
+        jobs = []
+        for number, order in enumerate(orders):
+            listen = None
+            if queue is not None:
+                listen = partial(_put, queue, number)
+            try:
+                cost, expected = writer.sizes(order)
+            except UsageError as error:
+                raise InvalidRequest(str(error)) from None
+            jobs.append(Job(order, caller, cost=cost, expected=expected, listen=listen))
+        return writer, jobs
 
     async def _translate_detected(
         self,
@@ -154,6 +210,38 @@ class Service:
             raise TooLarge(
                 f"{in_all:,} characters: at most {limits.max_characters:,} are taken at once"
             )
+
+
+async def _parts_as_they_come(
+    queue: "asyncio.Queue[Any]", jobs: Sequence[Job], caller: Caller
+) -> AsyncIterator[tuple[int, Part | WrittenText]]:
+    """Yield what the jobs hand out, each with its number; where it is not read on, they end."""
+    running = len(jobs)
+    try:
+        while running:
+            seconds = max(0.0, caller.deadline - time.monotonic())
+            number, part = await asyncio.wait_for(queue.get(), seconds)
+            if isinstance(part, asyncio.Future):
+                running -= 1
+                part = part.result()
+            yield number, part
+    except TimeoutError:
+        raise TooLate from None
+    finally:
+        for job in jobs:
+            job.future.cancel()
+
+
+def _put(queue: "asyncio.Queue[Any]", number: int, part: Any) -> None:
+    queue.put_nowait((number, part))
+
+
+def _put_end(
+    queue: "asyncio.Queue[Any]", number: int, ended: "asyncio.Future[Any]"
+) -> None:
+    if not ended.cancelled():
+        ended.exception()  # has been looked at, though nobody may read the queue
+        _put(queue, number, ended)
 
 
 def _parts(texts: Sequence[str], most: int = 32) -> list[Sequence[str]]:
