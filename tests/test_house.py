@@ -53,10 +53,12 @@ data.signature: data.tokenizer
 data.normalize: config
 data.pipeline: config
 data.pieces: data.pipeline
+data.places:
 data.unigram: data.pipeline
 data.vocabulary: config data.pipeline data.unigram
 data.tokenizer_file: config data.pipeline
-data.tokenizer: config data.normalize data.pieces data.pipeline data.scripts data.tokenizer_file data.vocabulary
+data.tokenizer: config data.normalize data.pieces data.pipeline data.places data.scripts data.tokenizer_file\
+ data.vocabulary
 data.store: data.tokenizer folder.durable
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer

@@ -655,6 +655,19 @@ def test_alignments_are_the_attention_that_inspect_shows(
         ] == pytest.approx(
             [choice.probability for choice in inspection.chosen], abs=2e-3
         )
+        for word in found["words"]:
+            assert found["text"][word["start"] : word["end"]] == word["text"]
+            assert word["probability"] == pytest.approx(math.exp(word["log_prob"]))
+            for source in word["sources"]:
+                assert text[source["start"] : source["end"]] == source["text"]
+        shown = [word["text"] for word in found["words"]]
+        assert shown == found["text"].split() == inspection.alignment.tgt
+        pairs = [
+            [source["number"], number]
+            for number, word in enumerate(found["words"])
+            for source in word["sources"]
+        ]
+        assert pairs == [list(pair) for pair in inspection.alignment.pairs]
     refused = command("translate", tiny_folder, "--alignments", "cat.")
     assert (refused.code, refused.out) == (2, b"")
     assert refused.messages == [

@@ -93,6 +93,26 @@ def test_decoding_gives_back_the_normalized_text(
     assert len(tokenizer.pieces(ids)) == len(ids)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("unicode", "lowercase"), [("raw", False), ("NFKC", True)])
+@settings(max_examples=30, deadline=None)
+@given(text=texts)
+@example(text="")
+@example(text="a\0b\ud800c")
+@example(text="\u0301\u0327 lone marks \u0301")
+def test_every_character_of_the_normalized_text_has_a_place(
+    kind: str, unicode: str, lowercase: bool, text: str
+) -> None:
+    tokenizer = _tokenizer(kind, unicode, lowercase)
+    normal = tokenizer.normalize(text)
+    starts = tokenizer.starts(text)
+    assert len(starts) == len(normal)
+    assert starts == sorted(starts)
+    assert all(0 <= start < max(len(text), 1) for start in starts)
+    if kind in EXACT and unicode == "raw":
+        assert starts == list(range(len(text)))
+
+
 @pytest.mark.parametrize("kind", EXACT)
 @settings(max_examples=40, deadline=None)
 @given(text=texts)

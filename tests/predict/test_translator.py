@@ -849,7 +849,7 @@ def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens)
     texts = ["a cat", "", "Yes. Defghijk. No.", "a cat"]
     found = here.translate(texts, alignments=True, batch_tokens=batch_tokens)
     plain = here.translate(texts)
-    assert [replace(p, alignments=None) for p in found] == plain
+    assert [replace(p, alignments=None, words=None) for p in found] == plain
     assert "alignments" not in plain[0].to_json()
     pairs = [(link.target_token, link.source_token) for link in found[0].alignments]
     assert pairs == [
@@ -864,6 +864,7 @@ def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens)
         (t, 5 - t) for t in range(6)
     ]
     assert found[1].alignments == []
+    assert found[1].words == []
     assert found[2].segments == 3
     targets = [link.target for link in found[2].alignments]
     sources = [link.source for link in found[2].alignments]
@@ -874,6 +875,42 @@ def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens)
     assert json.loads(json.dumps(found[0].to_json()))["alignments"][0] == {
         "target": 0, "source": 5, "target_token": "a", "source_token": "<eos>",
     }  # fmt: skip
+
+
+def test_words_come_with_alignments_and_stand_in_the_users_text():
+    """Of three segments, read backwards: a word comes from those at the same distance from the end
+    of its segment.
+    """
+    here = translator(Echo(), max_src_len=10, cross_attention=backwards)
+    text = "\n Yes.   Defghijk.\n猫好。 "
+    (found,) = here.translate(text, alignments=True)
+    assert found.segments == 3
+    assert found.text == "Yes.   Defghijk. 猫好。"
+    words = [(word.text, word.start, word.end) for word in found.words]
+    assert words == [
+        ("Yes.", 0, 4),
+        ("Defghijk.", 7, 16),
+        ("猫", 17, 18),
+        ("好", 18, 19),
+        ("。", 19, 20),
+    ]
+    sources = [[(s.number, s.start, s.end) for s in w.sources] for w in found.words]
+    # the first token looks at eos, which is no word, and then at the first letter
+    assert sources == [
+        [(0, 2, 6)],
+        [(1, 9, 18)],
+        [(2, 19, 20)],
+        [(4, 21, 22)],
+        [(3, 20, 21)],
+    ]
+    ends = [4, 4 + 1 + 9, 4 + 1 + 9 + 1 + 3]
+    all_log_probs = sum(found.token_log_probs)
+    of_ends = sum(found.token_log_probs[end] for end in ends)
+    of_words = sum(word.log_prob for word in found.words)
+    assert of_words == pytest.approx(all_log_probs - of_ends)
+    (value,) = [w for w in found.to_json()["words"] if w["text"] == "好"]
+    assert value["sources"] == [{"number": 4, "text": "。", "start": 21, "end": 22}]
+    assert "words" not in here.translate(text)[0].to_json()
 
 
 def test_a_coverage_penalty_ranks_the_whole_beam_anew():

@@ -87,7 +87,8 @@ Alignments = Annotated[
     bool,
     typer.Option(
         "--alignments",
-        help="With --json: add the source token that each target token attends to most.",
+        help="With --json: add the source token that each target token attends to most, and the words with "
+        "their places, probabilities and source words.",
     ),
 ]
 

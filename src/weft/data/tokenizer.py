@@ -32,6 +32,7 @@ from weft.data.pipeline import (
     piece_bytes,
     without_leading_space,
 )
+from weft.data.places import Characters, starts_after
 from weft.data.scripts import count_scripts, is_spaceless, main_script
 from weft.data.tokenizer_file import read_tokenizer_tree
 from weft.data.vocabulary import (
@@ -134,11 +135,8 @@ class Tokenizer:
         Where they go on from other text (not `begins`), the space before the first word belongs to
         them.
         """
-        kind = self.settings.kind
-        ordinary = (int(i) for i in ids if i >= len(SPECIALS))
-        pieces = (self._inner.id_to_token(i) or "" for i in ordinary)
-        spelled = b"".join(piece_bytes(piece, kind) for piece in pieces)
-        if begins and has_leading_space(kind):
+        spelled = b"".join(self._spelled(int(i)) for i in ids)
+        if begins and has_leading_space(self.settings.kind):
             return spelled.removeprefix(b" ")
         return spelled
 
@@ -149,6 +147,16 @@ class Tokenizer:
             return prepared
         normal: str = self._normalizer.normalize_str(prepared)
         return normal[1:] if has_leading_space(self.settings.kind) else normal
+
+    def starts(self, text: str) -> list[int]:
+        """Return for each character of `normalize(text)` where in the text it begins."""
+        shown = replace_surrogates(text)
+        prepared = self._prepare(text)
+        before = starts_after(shown, prepared)
+        if self._characters is None:
+            return before
+        starts = [before[place] for place in self._characters.starts(prepared)]
+        return starts[1:] if has_leading_space(self.settings.kind) else starts
 
     @property
     def form(self) -> str:
@@ -195,6 +203,24 @@ class Tokenizer:
 
     def _prepare(self, text: str) -> str:
         return _apply(self._functions, text)
+
+    def _spelled(self, number: int) -> bytes:
+        """Return what one id spells; nothing where it is special."""
+        if number not in self._known:
+            is_special = number < len(SPECIALS)
+            piece = "" if is_special else self._inner.id_to_token(number) or ""
+            self._known[number] = piece_bytes(piece, self.settings.kind)
+        return self._known[number]
+
+    @cached_property
+    def _known(self) -> dict[int, bytes]:
+        """Keep what ids spell, which is asked for again and again."""
+        return {}
+
+    @cached_property
+    def _characters(self) -> Characters | None:
+        """Follow the characters through the pipeline's own normalization, if it has one."""
+        return None if self._normalizer is None else Characters(self._normalizer)
 
     @cached_property
     def _going_on(self) -> tokenizers.Tokenizer:

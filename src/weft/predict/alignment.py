@@ -10,6 +10,7 @@ import codecs
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -107,16 +108,26 @@ def align_words(
     space delimits, and in scripts without it (Han, kana, Thai and the like) a single piece, or all
     characters in a row that are spelled byte by byte.
     """
-    tgt_words, tgt_of = _words(tgt[: len(tgt) - ends[0]])
-    src_words, src_of = _words(src[: len(src) - ends[1]])
-    if not tgt_words or not src_words:
-        return WordAlignment(src_words, tgt_words, [])
+    tgt_words, tgt_of = words_of(tgt[: len(tgt) - ends[0]])
+    src_words, src_of = words_of(src[: len(src) - ends[1]])
+    pairs = word_pairs(attention, tgt_of, src_of)
+    return WordAlignment(src_words, tgt_words, pairs)
+
+
+def word_pairs(
+    attention: Floats, tgt_of: Sequence[int], src_of: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Return the pairs of source and target words, in the target's order, by the attention (T, S)
+    and the numbers of each token's word.
+    """
+    if not tgt_of or not src_of:
+        return []
     best = attention[:, : len(src_of)].argmax(1).tolist()
     pairs = {(t, src_of[best[place]]) for place, t in enumerate(tgt_of)}
-    return WordAlignment(src_words, tgt_words, [(s, t) for t, s in sorted(pairs)])
+    return [(s, t) for t, s in sorted(pairs)]
 
 
-def _words(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
+def words_of(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
     """Return the words, without the spaces around them, and for each piece the number of its word.
 
     Pieces of white space alone belong to the word after them, at the end to the one before.
@@ -126,17 +137,19 @@ def _words(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
     spaces = 0  # pieces of white space that wait for their word
     was_alone = False  # the character before is of a script without spaces
     was_in_bytes = False  # and is spelled byte by byte
+    was_before_space = False  # as bytes that break off before a space are
     for text, count in _whole_characters(spelled):
         if not text.strip():
             spaces += count
             continue
-        alone = is_spaceless(count_scripts([text]))
+        alone = _stands_alone(text)
         in_bytes = count > 1
         if was_alone and was_in_bytes and in_bytes:
             apart = not alone
         else:
             apart = alone or was_alone
-        if not words or spaces or text[0].isspace() or apart:
+        begins = was_before_space or text[0].isspace()
+        if not words or spaces or begins or apart:
             words.append(text.strip())
             counts.append(spaces + count)
         else:
@@ -145,10 +158,17 @@ def _words(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
         spaces = 0
         was_alone = alone
         was_in_bytes = in_bytes
+        was_before_space = text[-1].isspace()
     if words:
         counts[-1] += spaces
     word_of = [number for number, count in enumerate(counts) for _ in range(count)]
     return words, word_of
+
+
+@lru_cache(10_000)
+def _stands_alone(piece: str) -> bool:
+    """Return whether a piece is of a script without spaces between words."""
+    return is_spaceless(count_scripts([piece]))
 
 
 def _whole_characters(spelled: Sequence[bytes]) -> Iterator[tuple[str, int]]:

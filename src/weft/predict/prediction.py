@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from weft.config import LimitingKey
 from weft.predict.alignment import Link
+from weft.predict.words import WordReport
 
 OutputLimit: TypeAlias = Literal[
     "decoding.max_len_ratio", "model.max_len", "exhaustive"
@@ -68,7 +69,8 @@ class Prediction:
 
     `tokens` are the target tokens in readable form, end symbols included; `token_log_probs` are
     their log-probabilities, in nats. `alignments`, where they were asked for, have one link for
-    each target token; the tokens of segments are counted one after the other.
+    each target token; the tokens of segments are counted one after the other. `words` come with
+    them: those of the translation, each with its place, its probability and its source words.
     """
 
     text: str
@@ -85,6 +87,7 @@ class Prediction:
     unsure: bool = False
     unknown_words: list[str] = field(default_factory=list)
     alignments: list[Link] | None = None
+    words: list[WordReport] | None = None
 
     @property
     def output_cut(self) -> bool:
@@ -111,12 +114,16 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         """Return the fields and `truncated` as a plain dictionary.
 
-        It has `alignments` only where they were asked for.
+        It has `alignments` and `words` only where they were asked for.
         """
         head = {"text": self.text, "score": self.score, "truncated": self.truncated}
         fields = head | asdict(self)
         if self.alignments is None:
             del fields["alignments"]
+        if self.words is None:
+            del fields["words"]
+        else:
+            fields["words"] = [word.to_json() for word in self.words]
         return fields
 
 

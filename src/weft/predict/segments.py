@@ -6,7 +6,7 @@ A row has one sentence or as many as fit, whichever the model has learned from.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import EOS_ID, Tokenizer
@@ -49,13 +49,15 @@ class Plan:
     """The rows that one text becomes; `cut` says that the end of a sentence did not fit.
 
     `before` is the white space of the text before each row: the indent before the first. `texts`
-    are the rows' own, each a single line.
+    are the rows' own, each a single line; `starts` are where they begin in the text, the white
+    space before them at most.
     """
 
     rows: list[SourceRow]
     cut: bool
     before: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
 
     def join(self, texts: Sequence[str], language: str) -> str:
         """Join the translations of the rows to one text of a language.
@@ -116,7 +118,7 @@ def plan_rows(
             plans[text] = plan
         elif line and ids:
             rows = [SourceRow((*ids, EOS_ID), prefix)]
-            plans[text] = Plan(rows, False, (_indent(text),), (line,))
+            plans[text] = Plan(rows, False, (_indent(text),), (line,), (0,))
         else:
             plans[text] = Plan([], cut=False)
     return plans
@@ -147,6 +149,8 @@ def _plan_sentences(
     rows: list[SourceRow] = []
     gaps: list[str] = []
     texts: list[str] = []
+    starts: list[int] = []
+    begins = [0, *accumulate(map(len, sentences))]
     is_cut = False
     for pack in _packs([len(ids) for ids in encoded], usual_ids):
         together = one_line("".join(sentences[i] for i in pack))
@@ -157,9 +161,10 @@ def _plan_sentences(
         rows.append(SourceRow((*ids[:most_ids], EOS_ID)))
         gaps.append(_white_before(sentences, pack[0]))
         texts.append(together)
+        starts.append(begins[pack[0]])
     if rows:
         rows[0] = replace(rows[0], prefix=prefix)
-    return Plan(rows, is_cut, tuple(gaps), tuple(texts))
+    return Plan(rows, is_cut, tuple(gaps), tuple(texts), tuple(starts))
 
 
 def _white_before(sentences: list[str], number: int) -> str:

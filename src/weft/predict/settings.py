@@ -39,7 +39,7 @@ class DecodingSettings:
 
     A `coverage_penalty` B above 0 ranks the `beam_size` hypotheses that the beam has found by score
     + B times their coverage (`weft.predict.alignment.coverage`). `alignments` are found where they
-    are asked for.
+    are asked for, and with them the words, their places and probabilities.
 
     Every translation begins with `prefix`, white space at its ends left out; where
     `no_repeat_ngrams` is n, no n tokens in a row occur twice in it. With `shortlist`, only

@@ -24,6 +24,7 @@ from weft.predict.rows import Member, Resolved, RowSearch, written
 from weft.predict.segments import Plan, RowLengths, SourceRow, plan_rows
 from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
+from weft.predict.words import Segment, WordReport, WordReporter
 
 # ids from which on the length of a source predicts that of its translation
 LONG_SOURCE = 10
@@ -239,7 +240,7 @@ class Translator:
             attention = self._rows.attend(best, settings)
         predictions: dict[str, Prediction] = {}
         for text, plan in plans.items():
-            prediction = self._assemble(plan, hypotheses, attention, settings)
+            prediction = self._assemble(text, plan, hypotheses, attention, settings)
             predictions[text] = self._with_doubts(text, prediction)
         return [predictions[text] for text in texts]
 
@@ -314,6 +315,7 @@ class Translator:
 
     def _assemble(
         self,
+        text: str,
         plan: Plan,
         hypotheses: dict[SourceRow, list[Hypothesis]],
         attention: Attention | None,
@@ -322,8 +324,10 @@ class Translator:
         """Return the translation of one text: its segments joined, and the marks on them."""
         segments = [hypotheses[row] for row in plan.rows]
         if not segments:
-            nothing: list[Link] | None = None if attention is None else []
-            return Prediction("", None, 0, [], [], alignments=nothing)
+            nothing = Prediction("", None, 0, [], [])
+            if attention is None:
+                return nothing
+            return replace(nothing, alignments=[], words=[])
         n_best: list[Alternative] = []
         for j in range(max(map(len, segments))):
             chosen = [segment[min(j, len(segment) - 1)] for segment in segments]
@@ -333,8 +337,10 @@ class Translator:
         texts = [self._text_of(hypothesis) for hypothesis in best]
         log_probs = [hypothesis.token_log_probs for hypothesis in best]
         alignments = None
+        words = None
         if attention is not None:
             alignments = self._links(plan.rows, tokens, attention)
+            words = self._words(text, n_best[0].text, plan, best, attention)
         return Prediction(
             text=n_best[0].text,
             score=n_best[0].score,
@@ -348,6 +354,7 @@ class Translator:
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
             short=any(map(self._is_too_short, plan.rows, best)),
             alignments=alignments,
+            words=words,
         )
 
     def _output_limit(
@@ -373,6 +380,32 @@ class Translator:
             joined += links(attention[row][0], tgt, src, (len(joined), num_src))
             num_src += len(row.ids)
         return joined
+
+    def _words(
+        self,
+        text: str,
+        translation: str,
+        plan: Plan,
+        best: Sequence[Hypothesis],
+        attention: Attention,
+    ) -> list[WordReport]:
+        """Return the words of the translation of a text."""
+        reporter = WordReporter(
+            self.src_tokenizer, self.tgt_tokenizer, text, translation
+        )
+        for row, line, start, hypothesis in zip(
+            plan.rows, plan.texts, plan.starts, best, strict=True
+        ):
+            segment = Segment(
+                line,
+                start,
+                row.ids,
+                written(hypothesis),
+                hypothesis.token_log_probs,
+                attention[row][0],
+            )
+            reporter.add(segment)
+        return reporter.reports
 
     def _is_too_short(self, row: SourceRow, hypothesis: Hypothesis) -> bool:
         """Return whether a translation has far fewer ids for its source than pairs in training."""

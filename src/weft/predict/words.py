@@ -1,0 +1,186 @@
+"""The words of a translation: where each stands, how probable it was, and the source words that it
+comes from.
+
+Places are counted in characters (Unicode code points) of the source as the user gave it, and of the
+whole translation. White space changes on the way from one to the other, other characters seldom:
+words are found by counting the solid ones, which are those that are not white space.
+
+Shapes: T target tokens, S source tokens, end symbols included.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from weft.data.places import starts_after
+from weft.data.tokenizer import EOS_ID, Tokenizer
+from weft.predict.alignment import Floats, word_pairs, words_of
+
+
+@dataclass(frozen=True)
+class SourceWord:
+    """A word of the source: its number, from 0 over all segments, and its characters."""
+
+    number: int
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class WordReport:
+    """A word of a translation, which is its characters from `start` to before `end`.
+
+    Words are those of an alignment (`weft.predict.alignment.align_words`). `log_prob` is the sum of
+    the log-probabilities of its tokens, in nats, each given all that stands before it. `sources`
+    are the words that its tokens attended to most, in their order; none where that was the end
+    symbol alone, or nothing.
+    """
+
+    text: str
+    start: int
+    end: int
+    log_prob: float
+    sources: list[SourceWord]
+
+    @property
+    def probability(self) -> float:
+        """Return the probability of the whole word, given all that stands before it."""
+        return math.exp(self.log_prob)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same as a plain dictionary."""
+        return {
+            "text": self.text,
+            "start": self.start,
+            "end": self.end,
+            "log_prob": self.log_prob,
+            "probability": self.probability,
+            "sources": [vars(word) for word in self.sources],
+        }
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A row that was translated.
+
+    `line` is the text that it was read from, which begins in the user's at `start` or behind white
+    space there. Source ids end with eos; target ids, too, where the translation came to its end.
+    `attention` (T, S) is that of the decoder to the source.
+    """
+
+    line: str
+    start: int
+    src_ids: Sequence[int]
+    tgt_ids: Sequence[int]
+    log_probs: Sequence[float]
+    attention: Floats
+
+
+@dataclass
+class WordReporter:
+    """Reports the words of one translation, segment after segment."""
+
+    src_tokenizer: Tokenizer
+    tgt_tokenizer: Tokenizer
+    text: str
+    translation: str
+    reports: list[WordReport] = field(default_factory=list)
+    num_src: int = 0  # words of the source before the next segment
+    num_solids: int = 0  # of the translation before it
+
+    def add(self, segment: Segment) -> None:
+        """Report the words of the next segment."""
+        src_ids = _without_end(segment.src_ids)
+        tgt_ids = _without_end(segment.tgt_ids)
+        src, src_of = words_of(spelled(self.src_tokenizer, src_ids))
+        tgt, tgt_of = words_of(spelled(self.tgt_tokenizer, tgt_ids))
+        sources = _placed(src, self.text, self._src_starts(segment), self.num_src)
+        targets = _placed(tgt, self.translation, self._tgt_starts(tgt_ids, tgt))
+        log_probs = [0.0] * len(tgt)
+        for number, log_prob in zip(tgt_of, segment.log_probs, strict=False):
+            log_probs[number] += log_prob
+        chosen: list[list[SourceWord]] = [[] for _ in tgt]
+        for source, target in word_pairs(segment.attention, tgt_of, src_of):
+            chosen[target].append(sources[source])
+        for word, log_prob, words in zip(targets, log_probs, chosen, strict=True):
+            report = WordReport(word.text, word.start, word.end, log_prob, words)
+            self.reports.append(report)
+        self.num_src += len(src)
+
+    @cached_property
+    def _of_text(self) -> list[int]:
+        return _solids(self.text)
+
+    @cached_property
+    def _of_translation(self) -> list[int]:
+        return _solids(self.translation)
+
+    def _src_starts(self, segment: Segment) -> list[int]:
+        """Return where in the user's text each solid character begins that the model reads, and
+        where the last ends.
+        """
+        line = segment.line
+        of_line = _solids(line)
+        first = bisect_left(self._of_text, segment.start)
+        of_text = self._of_text[first : first + len(of_line)]
+        normal = self.src_tokenizer.normalize(line)
+        begins = self.src_tokenizer.starts(line)
+        last = len(of_text) - 1
+        numbers = (bisect_left(of_line, begins[place]) for place in _solids(normal))
+        return [*(of_text[min(number, last)] for number in numbers), of_text[-1] + 1]
+
+    def _tgt_starts(self, ids: Sequence[int], words: Sequence[str]) -> list[int]:
+        """Return where in the translation each solid character of a segment's words begins, and
+        where the last ends.
+        """
+        shown = _solid(self.tgt_tokenizer.decode(ids))
+        first = self.num_solids
+        self.num_solids += len(shown)
+        places = self._of_translation[first : self.num_solids]
+        if not places:
+            return []
+        # bytes that are no characters are shown as more or fewer marks than words have
+        numbers = starts_after(shown, _solid("".join(words)))
+        return [*(places[number] for number in numbers), places[-1] + 1]
+
+
+def spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
+    """Return what each id spells, as `align_words` takes it."""
+    return [tokenizer.spell([i], begins=False) for i in ids]
+
+
+def _without_end(ids: Sequence[int]) -> Sequence[int]:
+    return ids[:-1] if ids and ids[-1] == EOS_ID else ids
+
+
+def _solids(text: str) -> list[int]:
+    """Return the places of the characters that are not white space."""
+    return [place for place, one in enumerate(text) if not one.isspace()]
+
+
+def _solid(text: str) -> str:
+    return "".join(text.split())
+
+
+def _placed(
+    words: Sequence[str], text: str, starts: Sequence[int], num_before: int = 0
+) -> list[SourceWord]:
+    """Return the words of a text with their places, numbered from `num_before` on.
+
+    `starts` says where each solid character begins that the words spell together, and where the
+    last ends. A word ends where something else begins, white space left out.
+    """
+    placed = []
+    used = 0
+    last = len(starts) - 2
+    for number, word in enumerate(words, start=num_before):
+        start = starts[min(used, last)]
+        used += len(_solid(word))
+        behind = bisect_right(starts, starts[min(used - 1, last)])
+        shown = text[start : starts[behind]].rstrip()
+        placed.append(SourceWord(number, shown, start, start + len(shown)))
+    return placed
