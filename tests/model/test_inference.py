@@ -431,6 +431,33 @@ def test_a_shortlist_too_leaves_each_row_to_itself(
                 assert ids <= set(sentence.allowed)
 
 
+@pytest.fixture
+def choosy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The engine as GCC from 13 on compiles it for some CPUs: it joins products and sums where it
+    may in some copies of a loop and not in others.
+    """
+    flags = (*levels.FLAGS, "--param=avoid-fma-max-bits=512")
+    monkeypatch.setattr(levels, "FLAGS", flags)
+    monkeypatch.setenv("WEFT_KERNELS", "native")
+    loaded = (native.library, bindings.library)
+    for function in loaded:
+        function.cache_clear()
+    try:
+        bindings.library()
+    except native.UnavailableError as error:
+        pytest.skip(f"not compiled here: {error}")
+    yield
+    for function in loaded:
+        function.cache_clear()
+
+
+@pytest.mark.long
+def test_rows_stay_apart_however_a_compiler_joins_products_and_sums(
+    choosy: None, model: Seq2SeqTransformer, subtests: pytest.Subtests
+) -> None:
+    test_a_shortlist_too_leaves_each_row_to_itself(model, subtests)
+
+
 def test_models_own_steps_take_a_shortlist_too(model: Seq2SeqTransformer) -> None:
     sentences = [
         Sentence(i, row, 9, (), allowed)

@@ -2,7 +2,8 @@
 //
 // Plain C functions over pointers, called from bindings.py. One session belongs to one thread; the weights are shared.
 // What a row becomes depends on that row alone, bit for bit: every sum is made in an order of its own, whatever
-// stands beside it. All widths are multiples of LANES; what fills them up is zero.
+// stands beside it, and `fused` alone joins a product and a sum (the compiler may not: -ffp-contract=off). All widths
+// are multiples of LANES; what fills them up is zero.
 
 #include "vectors.h"
 
@@ -15,10 +16,6 @@
 #include <new>
 #include <stdexcept>
 #include <vector>
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 extern "C" {
 
@@ -115,7 +112,7 @@ struct Float32 {
     typedef float Cached;  // keys and values of the memory and of the past
     typedef vector Sums;
     static Sums start(const Matrix&, int64_t) { return Sums{}; }
-    static Sums dot(Sums sums, whole_vector inputs, whole_vector weights) { return sums + (vector)inputs * (vector)weights; }
+    static Sums dot(Sums sums, whole_vector inputs, whole_vector weights) { return fused((vector)inputs, (vector)weights, sums); }
     static vector result(Sums sums, const Matrix&, int64_t, float) { return sums; }
     static float total(Sums sums, const Matrix&, int64_t, float) { return across(sums, sum_of); }
 };
@@ -130,8 +127,8 @@ struct BFloat16 {
         return (vector)_mm512_dpbf16_ps((__m512)sums, (__m512bh)inputs, (__m512bh)weights);
 #else
         bits_vector bits = (bits_vector)weights, x = (bits_vector)inputs;
-        sums += (vector)(x << 16) * (vector)(bits << 16);
-        return sums + (vector)(x & 0xffff0000u) * (vector)(bits & 0xffff0000u);
+        sums = fused((vector)(x << 16), (vector)(bits << 16), sums);
+        return fused((vector)(x & 0xffff0000u), (vector)(bits & 0xffff0000u), sums);
 #endif
     }
     static vector result(Sums sums, const Matrix&, int64_t, float) { return sums; }
@@ -353,7 +350,7 @@ void attend(const Model& model, const float* query, int64_t query_stride, float*
                 for (int u = 0; u < 4; u++) y[u] = read(k[u] + i);
                 for (int n = 0; n < QUERIES; n++) {
                     vector x = read(q + n * query_stride + i);
-                    for (int u = 0; u < 4; u++) sums[n][u] += x * y[u];
+                    for (int u = 0; u < 4; u++) sums[n][u] = fused(x, y[u], sums[n][u]);
                 }
             }
             for (int n = 0; n < QUERIES; n++)
@@ -383,10 +380,10 @@ void attend(const Model& model, const float* query, int64_t query_stride, float*
                     vector y[4];
                     for (int u = 0; u < 4; u++) y[u] = read(v + u * LANES);
                     for (int n = 0; n < QUERIES; n++)
-                        for (int u = 0; u < 4; u++) sums[n][u] += read(w + n * size) * y[u];
+                        for (int u = 0; u < 4; u++) sums[n][u] = fused(read(w + n * size), y[u], sums[n][u]);
                 } else {
                     for (int u = 0; u < count; u++)
-                        for (int n = 0; n < QUERIES; n++) sums[n][u] += read(w + n * size) * read(v + u * LANES);
+                        for (int n = 0; n < QUERIES; n++) sums[n][u] = fused(read(w + n * size), read(v + u * LANES), sums[n][u]);
                 }
             }
             for (int n = 0; n < QUERIES; n++)

@@ -19,8 +19,12 @@ FLAGS = (
     *("-std=c++17", "-O3", "-fPIC"),
     *("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"),
 )
-# where sums need not have an order of their own
-OWN_FLAGS = {"training": ("-fassociative-math",)}
+# training: sums need not have an order of their own; decoding: a compiler that may join a product
+# and a sum does so in some copies of a loop and not in others, and rows would differ by that
+OWN_FLAGS = {
+    "training": ("-fassociative-math",),
+    "decoding": ("-ffp-contract=off",),
+}
 THREADED = ("training",)  # sources whose loops take OpenMP's threads
 # sources that use instructions for products of int8 and bfloat16
 WITH_NARROW = ("decoding",)
