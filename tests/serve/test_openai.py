@@ -4,11 +4,15 @@ import asyncio
 import http.client
 import json
 import math
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -364,7 +368,8 @@ def test_echo_goes_on_with_what_is_written_and_offsets_are_those_of_the_text(
             assert logprobs is not None
             assert logprobs.tokens
             assert logprobs.text_offset
-            plain = [name for name in logprobs.tokens if not name.startswith("bytes:")]
+            others = ("bytes:", "<eos>")
+            plain = [name for name in logprobs.tokens if not name.startswith(others)]
             for name, start, end in zip(
                 logprobs.tokens,
                 logprobs.text_offset,
@@ -379,10 +384,32 @@ def test_echo_goes_on_with_what_is_written_and_offsets_are_those_of_the_text(
                     prompt, seed=8, temperature=1, top_k=999, max_new_tokens=25
                 )
                 assert choice.text == (prompt if echo else "") + alone.text
-                num_new = len(alone.token_log_probs) - (alone.finish == "end")
-                own = alone.token_log_probs[:num_new]
+                own = alone.token_log_probs
                 assert logprobs.token_logprobs is not None
-                assert logprobs.token_logprobs[-num_new:] == own
+                assert logprobs.token_logprobs[-len(own) :] == own
+
+
+def test_the_end_is_a_token_too(client: openai.OpenAI) -> None:
+    found = client.completions.create(
+        model=MODEL,
+        prompt="The cat",
+        echo=True,
+        logprobs=1,
+        max_tokens=1,
+        logit_bias={str(EOS_ID): 100},
+    )
+    (choice,) = found.choices
+    assert choice.text == "The cat"
+    assert choice.finish_reason == "stop"
+    logprobs = choice.logprobs
+    assert logprobs is not None
+    assert logprobs.tokens
+    assert logprobs.text_offset
+    # who scores a prompt leaves the last token out
+    assert "".join(logprobs.tokens[:-1]) == "The cat"
+    assert (logprobs.tokens[-1], logprobs.text_offset[-1]) == ("<eos>", 7)
+    assert found.usage is not None
+    assert found.usage.completion_tokens == 1
 
 
 def test_a_stop_string_and_its_tokens_are_left_out(
@@ -540,6 +567,153 @@ def test_the_work_ends_when_the_client_leaves_a_stream(
         assert model.steps == before
     finally:
         model.delay = 0.0
+
+
+# The tokenizer
+# --------------------------------------------------------------------------------------
+
+
+def get(address: str, path: str) -> Any:
+    connection = http.client.HTTPConnection(address, timeout=20)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    assert response.status == 200
+    answer = json.loads(response.read())
+    connection.close()
+    return answer
+
+
+def test_the_tokenizer_is_that_of_the_model(address: str, whim: LanguageModel) -> None:
+    ids = whim.tokenizer.encode("A dog 猫")
+    status, answer = post(
+        address, "/tokenize", prompt="A dog 猫", return_token_strs=True
+    )
+    assert status == 200
+    assert answer["tokens"] == [EOS_ID, *ids]
+    assert answer["count"] == len(ids) + 1
+    assert answer["max_model_len"] == WINDOW
+    assert answer["token_strs"][0] == "<eos>"
+    plain = {"prompt": "A dog 猫", "add_special_tokens": False}
+    assert post(address, "/tokenize", **plain)[1]["tokens"] == ids
+    info = get(address, "/tokenizer_info")
+    assert info["bos_token"] is None
+    end = {"prompt": info["eos_token"], "add_special_tokens": False}
+    assert post(address, "/tokenize", **end)[1]["tokens"] == [EOS_ID]
+    # inside a text its name is text
+    inside = {"prompt": f"a {info['eos_token']}", "add_special_tokens": False}
+    assert EOS_ID not in post(address, "/tokenize", **inside)[1]["tokens"]
+    found = post(address, "/detokenize", tokens=[EOS_ID, *ids])
+    assert found == (200, {"prompt": "A dog 猫"})
+    for wrong in ("a", [1.5], [True], [99999], None):
+        assert post(address, "/detokenize", tokens=wrong)[0] == 400
+    assert post(address, "/tokenize", prompt="a" * 501)[0] == 413
+    assert post(address, "/detokenize", tokens=[5] * 501)[0] == 413
+    assert post(address, "/tokenize", messages=[])[0] == 400
+
+
+TASK = """
+task: weft_texts
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {path}
+test_split: test
+output_type: {kind}
+doc_to_text: {before}
+doc_to_target: {after}
+metric_list:
+  - metric: {metric}
+"""
+
+
+def lm_eval() -> str:
+    """An interpreter that has lm-evaluation-harness: this one, or that of WEFT_LM_EVAL."""
+    if find_spec("lm_eval") is not None:
+        return sys.executable
+    if "WEFT_LM_EVAL" not in os.environ:
+        pytest.skip(
+            "lm_eval is not installed; WEFT_LM_EVAL can name a Python that has it"
+        )
+    return os.environ["WEFT_LM_EVAL"]
+
+
+def evaluated(
+    address: str, folder: Path, rows: list[dict[str, str]], task: dict[str, str]
+) -> list[tuple[float, bool]]:
+    """The log-likelihoods that `lm_eval` finds, and whether each text is the likeliest one."""
+    python = lm_eval()
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (folder / "texts.jsonl").write_text(lines, "utf-8")
+    filled = TASK.format(path=folder / "texts.jsonl", **task)
+    (folder / "weft_texts.yaml").write_text(filled, "utf-8")
+    arguments = f"model={MODEL},base_url=http://{address}/v1/completions"
+    options = ["--model", "local-completions", "--model_args", arguments]
+    options += ["--tasks", "weft_texts", "--include_path", str(folder)]
+    options += ["--log_samples", "--output_path", str(folder / "out")]
+    offline = {
+        "HF_DATASETS_OFFLINE": "1",
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(folder),
+    }
+    environment = {**os.environ, **offline}
+    environment.pop("PYTHONPATH", None)
+    subprocess.run(
+        [python, "-m", "lm_eval", "run", *options],
+        check=True,
+        env=environment,
+        cwd=folder,
+        timeout=300,
+    )
+    (samples,) = (folder / "out").rglob("samples_*.jsonl")
+    found = {}
+    for line in samples.read_text("utf-8").splitlines():
+        sample = json.loads(line)
+        ((answer,),) = sample["resps"]
+        found[sample["doc_id"]] = answer
+    return [found[number] for number in sorted(found)]
+
+
+@pytest.mark.long
+def test_lm_evaluation_harness_scores_as_weft_does(
+    address: str, whim: LanguageModel, tmp_path: Path
+) -> None:
+    texts = [*LINES, " ".join(LINES) * 2, "A"]
+    (tmp_path / "rolling").mkdir()
+    rolling: Any = evaluated(
+        address,
+        tmp_path / "rolling",
+        [{"text": text} for text in texts],
+        {
+            "kind": "loglikelihood_rolling",
+            "before": '""',
+            "after": '"{{text}}"',
+            "metric": "bits_per_byte",
+        },
+    )
+    scores = [score.log_prob for score in whim.score(texts)]
+    assert [float(number) for number in rolling] == pytest.approx(scores, rel=1e-9)
+
+    pairs = [("The cat", " sat on"), ("A dog sees the", " cat"), ("1, 2", ", 3")]
+    best = whim.generate("The dog", temperature=0, max_new_tokens=3)
+    pairs.append(("The dog", best.text))
+    (tmp_path / "pairs").mkdir()
+    found = evaluated(
+        address,
+        tmp_path / "pairs",
+        [{"before": before, "after": after} for before, after in pairs],
+        {
+            "kind": "loglikelihood",
+            "before": '"{{before}}"',
+            "after": '"{{after}}"',
+            "metric": "perplexity",
+        },
+    )
+    for (before, after), (log_prob, is_greedy) in zip(pairs, found, strict=True):
+        (score,) = whim.score(before + after)
+        num_before = len(whim.tokenizer.encode(before))
+        expected = math.fsum(score.token_log_probs[num_before:])
+        assert float(log_prob) == pytest.approx(expected, rel=1e-9)
+        assert (str(is_greedy) == "True") == (after == best.text)
 
 
 # Refusals

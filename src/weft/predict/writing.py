@@ -185,11 +185,13 @@ class Text:
     def add(self, choice: Choice, top: Top) -> None:
         """Go on by a token."""
         offset = len(self.written.text)
-        self.tokens.append(Token(choice.token, choice.log_prob, top, offset))
         is_over = self.written.add(choice.token)
         self.ids.append(choice.token)
-        if is_over or len(self.tokens) == self.limit:
-            self.written.end()
+        is_over = is_over or len(self.ids) - self.num_given == self.limit
+        if is_over and self.written.end() and self.written.finish == "end":
+            offset = len(self.written.text)
+        self.tokens.append(Token(choice.token, choice.log_prob, top, offset))
+        if is_over:
             self._end(self.written.finish)
         elif len(self.ids) - self._first > self.window_len:
             self._cut()

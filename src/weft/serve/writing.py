@@ -30,7 +30,7 @@ class Part:
 class WrittenText:
     """A text that was written, and its prompt as it was scored, where that was asked for.
 
-    `tokens` are those that begin in `text`: neither the end symbol nor the stop string.
+    `tokens` are those that begin in `text`, and the end symbol, but not the stop string's.
     `num_tokens` counts all that were chosen, and `mean_log_prob` is the mean of their
     log-probabilities.
     """
@@ -156,8 +156,7 @@ def visible(text: Text) -> list[Token]:
     elif outcome.finish == "stop":
         certain = len(outcome.text)
     else:
-        ended = outcome.finish == "end"
-        return tokens[: len(tokens) - ended]
+        return tokens
     return tokens[: bisect_left(tokens, certain, key=_offset)]
 
 

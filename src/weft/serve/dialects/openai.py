@@ -27,6 +27,7 @@ from weft.serve.dialects.openai_request import (
     chosen_model,
     read_request,
 )
+from weft.serve.dialects.openai_tokens import PATHS, token_routes
 from weft.serve.refusals import (
     Broken,
     Gone,
@@ -47,6 +48,7 @@ _PATHS = (
     "/v1/chat",
     "/v1/embeddings",
     "/v1/responses",
+    *PATHS,
 )
 _LONGEST_WAIT = 120  # seconds: a client that is told to wait longer gives up
 _TYPES = {
@@ -103,6 +105,7 @@ def _error_of(refusal: Refusal) -> dict[str, Any]:
 def routes(service: Service) -> APIRouter:
     """Return the routes over a service."""
     router = APIRouter(tags=["OpenAI"])
+    router.include_router(token_routes(service))
 
     @router.post("/v1/completions", openapi_extra=_DESCRIPTION)
     async def completions(request: Request) -> Response:
@@ -216,11 +219,11 @@ async def _chunks(
     texts: list[WrittenText] = []
     num_noted = 0
     async for index, chunk in _and_then(first, chunks):
+        finish = None
         if isinstance(chunk, WrittenText):
             texts.append(chunk)
-            part, finish = Part("", ()), finish_reason(chunk)
-        else:
-            part, finish = chunk, None
+            finish = finish_reason(chunk)
+        part = chunk if isinstance(chunk, Part) else Part("", ())
         num_noted += len(part.tokens)
         _note(0, len(part.tokens))
         maker = makers[index]

@@ -35,7 +35,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """All that was asked for: `n` texts for each prompt, the best of `best_of`."""
+    """A request for `n` texts for each prompt, the best of `best_of`."""
 
     model: ServedModel
     prompts: Sequence[Prompt]
