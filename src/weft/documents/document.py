@@ -1,0 +1,165 @@
+"""A document as a translator sees it: segments of text, and all that lies between and inside them.
+
+A format reads a document into segments and a skeleton. Writing puts a translation in the place of
+each segment; every other character of the skeleton stays.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from weft.errors import UsageError
+
+
+class Kind(Enum):
+    """The kinds of inline items.
+
+    A pair of OPEN and CLOSE surrounds words. The others stand between words: EMPTY, a tag without
+    words; BREAK, one that ends a line; KEPT, a placeholder, an address or an element whose words
+    are not translated.
+    """
+
+    OPEN = "open"
+    CLOSE = "close"
+    EMPTY = "empty"
+    BREAK = "break"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A stretch of a segment that the model does not read.
+
+    `raw` is how it stands in the document, `before` and `after` the white space directly around it
+    there. `start` and `end` are its place among the characters of the segment's text: nothing but
+    the white space that the text has in its stead is between them. `partner` is the number of the
+    item that closes or opens its pair, among those of the segment.
+    """
+
+    kind: Kind
+    raw: str
+    start: int
+    end: int
+    before: str = ""
+    after: str = ""
+    partner: int | None = None
+
+    @property
+    def is_point(self) -> bool:
+        """Return whether it stands between words, and surrounds none."""
+        return self.kind not in (Kind.OPEN, Kind.CLOSE)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a document that is translated as a whole.
+
+    `text` is plain, without tags, placeholders and entities: what a model reads. `source` is the
+    stretch as it stands in the document. The items are in its order, and their pairs are well
+    nested. `escapes` is how the document writes some characters, `spaces` how it writes some of the
+    text's spaces, by their places: `&nbsp;`.
+    """
+
+    text: str
+    source: str
+    items: tuple[Item, ...] = ()
+    escapes: Mapping[str, str] = field(default_factory=dict)
+    spaces: Mapping[int, str] = field(default_factory=dict)
+
+    def escape(self, text: str) -> str:
+        """Write a text as the document does."""
+        table = {ord(character): entity for character, entity in self.escapes.items()}
+        return text.translate(table)
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The translation of a segment's text.
+
+    The alignment has pairs of words that belong together, each as the places where the source word
+    begins and ends in the segment's text, and the target word in the translation; () where the
+    model has none.
+    """
+
+    text: str
+    alignment: Sequence[tuple[int, int, int, int]] = ()
+
+
+Content_co = TypeVar("Content_co", str, bytes, covariant=True)
+
+
+class Document(Protocol[Content_co]):
+    """A document of any format.
+
+    `Content_co` is what it is written as: text, or the bytes of a file.
+    """
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """Return its segments, in their order."""
+
+    def write(self, translations: Sequence[str]) -> Content_co:
+        """Return the document with each segment's source replaced.
+
+        A translation is written as the document writes text, tags and entities included. Raises
+        UsageError unless there is one for each segment.
+        """
+
+
+@dataclass(frozen=True)
+class TextDocument:
+    """A document that is one text.
+
+    `skeleton` has the stretches before, between and after the segments: one more than these.
+    """
+
+    segments: tuple[Segment, ...]
+    skeleton: tuple[str, ...]
+
+    def write(self, translations: Sequence[str]) -> str:
+        """Return the text with each segment's source replaced."""
+        if len(translations) != len(self.segments):
+            raise UsageError(
+                f"{len(translations)} translations for {len(self.segments)} segments of a document; give one for each"
+            )
+        parts = [self.skeleton[0]]
+        for translation, following in zip(translations, self.skeleton[1:], strict=True):
+            parts += (translation, following)
+        return "".join(parts)
+
+
+@dataclass(frozen=True)
+class FileDocument:
+    """A document that is a file of text.
+
+    With `is_ascii`, characters that ASCII lacks are written as references of HTML.
+    """
+
+    text: TextDocument
+    is_ascii: bool = False
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Return the segments of its text."""
+        return self.text.segments
+
+    def write(self, translations: Sequence[str]) -> bytes:
+        """Return the file's bytes with each segment's source replaced."""
+        text = self.text.write(translations)
+        if self.is_ascii:
+            return text.encode("ascii", "xmlcharrefreplace")
+        return text.encode("utf-8", "replace")
+
+
+def decode_file(content: bytes, name: str) -> str:
+    """Read a file's bytes as UTF-8; a byte-order mark is a character of the text.
+
+    Raises UsageError for another encoding.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{name}: byte {error.start + 1} is not UTF-8; save the file as UTF-8"
+        ) from None

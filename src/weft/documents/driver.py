@@ -1,0 +1,48 @@
+"""A document translated by whatever translates texts."""
+
+from collections.abc import Callable, Sequence
+
+from weft.documents.document import Content_co, Document, Translated
+from weft.documents.writing import write_segment
+from weft.errors import UsageError
+
+Translate = Callable[[list[str]], Sequence[Translated]]
+
+
+def texts_of(document: Document[Content_co]) -> list[str]:
+    """List the texts of a document that are to be translated, each once."""
+    return list(dict.fromkeys(segment.text for segment in document.segments))
+
+
+def needs_alignment(document: Document[Content_co]) -> bool:
+    """Return whether an alignment is of use: where there is something to place between words."""
+    return any(segment.items or segment.spaces for segment in document.segments)
+
+
+def fill_document(
+    document: Document[Content_co], translated: Sequence[Translated]
+) -> Content_co:
+    """Write a document with the translations of its texts, those that `texts_of` lists.
+
+    Raises UsageError unless there is one for each.
+    """
+    texts = texts_of(document)
+    if len(translated) != len(texts):
+        raise UsageError(
+            f"{len(translated)} translations for the {len(texts)} texts of a document; give one for each"
+        )
+    found = dict(zip(texts, translated, strict=True))
+    return document.write(
+        [write_segment(segment, found[segment.text]) for segment in document.segments]
+    )
+
+
+def translate_document(
+    document: Document[Content_co], translate: Translate
+) -> Content_co:
+    """Translate a document: `translate` is called once with its texts, and answers each.
+
+    A document without any text comes back as it is, and nothing is called.
+    """
+    texts = texts_of(document)
+    return fill_document(document, translate(texts) if texts else [])
