@@ -21,6 +21,7 @@ import shapes
 gc.disable()  # until all tests are collected: every syntax tree stays in use, which costs a quarter
 shapes.check_modules("weft.model", "weft.decoding")
 
+import tiny_server  # noqa: E402
 import weft  # noqa: E402
 from weft.kernels import native, operations  # noqa: E402
 from weft.model import attention  # noqa: E402
@@ -186,3 +187,39 @@ def attention_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(attention, "attention", counted)
     return calls
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Give the folders of tiny models of every task, by name: see tools/tiny_server.py."""
+    return tiny_server.train_models(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="session")
+def server(
+    tiny_models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tiny_server.Running]:
+    """Give the server of all tests, which none of them stops."""
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    running = tiny_server.launch(tiny_models, log)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def launch(
+    tiny_models: dict[str, Path], tmp_path: Path
+) -> Iterator[Callable[..., tiny_server.Running]]:
+    """Start servers with options of the test's own: `launch("--deadline", "1")`."""
+    started: list[tiny_server.Running] = []
+
+    def start(
+        *options: str, names: tuple[str, ...] = ("en-de",)
+    ) -> tiny_server.Running:
+        log = tmp_path / f"log-{len(started)}.txt"
+        started.append(tiny_server.launch(tiny_models, log, options, names))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.stop()

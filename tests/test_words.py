@@ -38,7 +38,7 @@ VERBS = {
     *("Measure", "Merge", "Move", "Multiply", "Name", "Normalize", "Note", "Open", "Order", "Pack", "Pad"),
     *("Parse", "Plan", "Print", "Project", "Propose", "Prove", "Put", "Quantize", "Raise", "Rank", "Read"),
     *("Record", "Reduce", "Refuse", "Release", "Remember", "Remove", "Repeat", "Replace", "Report", "Reset", "Reshard"),
-    *("Resolve", "Return", "Round", "Run", "Sample", "Save", "Say", "Scale", "Score", "Search", "Send", "Set"),
+    *("Resolve", "Return", "Round", "Run", "Sample", "Save", "Say", "Scale", "Score", "Search", "Send", "Serve", "Set"),
     *("Shard", "Show", "Shuffle", "Skip", "Sort", "Split", "Start", "Step", "Stop", "Store", "Stream"),
     *("Suggest", "Sum", "Switch", "Take", "Tell", "Tokenize", "Train", "Translate", "Try", "Turn", "Undo", "Unpack"),
     *("Update", "Use", "Validate", "Wait", "Walk", "Warn", "Weigh", "Wrap", "Write", "Yield"),

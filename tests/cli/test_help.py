@@ -139,7 +139,7 @@ def test_a_second_name_is_taken_and_not_shown(command: Command) -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("serve", "weft translate reads standard input"),
+        ("server", "weft serve FOLDER serves models over HTTP"),
         ("export", "Weft writes no other program's format"),
         ("pack", "without its folder run/"),
         ("predict", "weft translate, weft classify or weft generate"),
@@ -148,7 +148,8 @@ def test_a_second_name_is_taken_and_not_shown(command: Command) -> None:
         ("finetune", "--from FOLDER"),
         ("chat", "weft generate FOLDER --prompt TEXT"),
         ("convert", "safetensors and JSON"),
-        ("serv", "weft translate reads standard input"),
+        ("exprt", "Weft writes no other program's format"),
+        ("serv", "did you mean weft serve?"),
         ("trane", "did you mean weft train?"),
         ("transalte", "did you mean weft translate?"),
         ("qwertz", "weft --help lists them"),
@@ -158,7 +159,7 @@ def test_a_verb_that_is_not_there(command: Command, word: str, said: str) -> Non
     ended = command(word, "x", "--option")
     assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
     assert ended.messages[0].startswith(
-        f"weft: weft has no {'' if word in INSTEAD or word == 'serv' else 'verb '}"
+        f"weft: weft has no {'' if word in INSTEAD or word == 'exprt' else 'verb '}"
     )
     assert said in ended.messages[0]
 

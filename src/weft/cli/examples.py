@@ -2,7 +2,7 @@
 
 GROUPS = {
     "Train a model": ("demo", "check", "train", "finish"),
-    "Use a model": ("translate", "generate", "classify"),
+    "Use a model": ("translate", "generate", "classify", "serve"),
     "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
     "Make another model from it": ("quantize", "average", "distill"),
@@ -36,6 +36,11 @@ EXAMPLES = {
     "classify": (
         'weft classify runs/reviews "A fantastic movie!" --all',
         "weft classify runs/reviews --input a.csv --output b.csv",
+    ),
+    "serve": (
+        "weft serve runs/mine",
+        "weft serve runs/en-de runs/de-en books=runs/plays",
+        "weft serve runs/mine --host 0.0.0.0 --keys keys.txt",
     ),
     "evaluate": ("weft evaluate runs/mine test.en,test.de",),
     "compare": ("weft compare runs/mine runs/other test.en,test.de",),
@@ -73,13 +78,20 @@ RESEARCH = {
 
 # Placeholders of options' values, where the type says too little.
 VALUES = {
+    "--allow-host": "NAME",
     "--column": "NAME",
+    "--cors-origin": "ORIGIN",
     "--dev": "DATA",
     "--draft": "NAME",
     "--ensemble": "FOLDER",
     "--from": "FOLDER",
+    "--host": "ADDRESS",
     "--kernels": "NAME",
+    "--keys": "FILE",
+    "--log-level": "LEVEL",
+    "--new-key": "NAME",
     "--precision": "NAME",
+    "--proxy": "ADDRESS",
     "--recipe": "NAME",
     "--set": "KEY=VALUE",
     "--shortlist": "DATA",
@@ -95,6 +107,7 @@ PAGES = {
     "translate": "docs/translation.md#translating",
     "generate": "docs/language-modelling.md#generating-text",
     "classify": "docs/classification.md#using-it",
+    "serve": "docs/serving.md",
     "evaluate": "docs/translation.md, docs/classification.md#scoring, docs/language-modelling.md#scoring",
     "compare": "docs/translation.md#comparing-two-models",
     "score": "docs/language-modelling.md#scoring",

@@ -26,7 +26,7 @@ INSTEAD = {
     "publish": "Weft uploads nothing; copy the model folder without run/, which holds the training text",
     "resume": "the same weft train command continues the run",
     "run": "weft translate, weft classify or weft generate use a model, by its task",
-    "serve": "Weft is no server; weft translate reads standard input, and weft.load(FOLDER) serves it from Python",
+    "server": "weft serve FOLDER serves models over HTTP",
     "show": "weft inspect FOLDER TEXT --output page.html shows what a model does",
     "sweep": "Weft runs one training at a time; use a shell loop over --set",
     "test": "weft evaluate FOLDER DATA scores a model, weft selfcheck FOLDER checks its arithmetic",

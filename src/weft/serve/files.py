@@ -30,7 +30,7 @@ _EXPORTS = "export { begin, listen, repaint };\n"
 
 @dataclass(frozen=True)
 class File:
-    """What is sent of a file, its type, and a tag that is another for other content."""
+    """The content of a file, its type, and a tag that is another for other content."""
 
     content: bytes
     type: str

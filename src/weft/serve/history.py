@@ -1,4 +1,4 @@
-"""How the models of the server were trained: their scores, curves and, if asked for, samples."""
+"""The training of the server's models: their scores, curves and, if asked for, samples."""
 
 import asyncio
 import json
@@ -84,7 +84,7 @@ def _no_number(name: str) -> float:
 
 def _thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the points of the curves: evenly fewer where there are many, the last one always."""
-    points = [_point(row) for row in rows if any(key in row for key in _CURVES)]
+    points = [_point(row) for row in rows if not row.keys().isdisjoint(_CURVES)]
     for key in _CURVES:
         places = [i for i, point in enumerate(points) if key in point]
         stride = -(-len(places) // _MOST_POINTS) or 1

@@ -77,6 +77,11 @@ class Pool:
         with self.changed:
             return not len(self.line) and not any(self.num_running.values())
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether no thread has ended by a mistake."""
+        return all(worker.thread.is_alive() for worker in self._workers)
+
     def refuse_more(self) -> None:
         """Take no more jobs; those that there are go on."""
         with self.changed:

@@ -14,6 +14,7 @@ from weft.serve.limits import Limits
 
 _VISIT = "weft.visit"  # the key of a request's scope
 NO_ROUTE = "none"
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _LEFT = 499
 # The request whose answer is being worked out, for who has no other way to it.
 _CURRENT: ContextVar["Visit | None"] = ContextVar("weft.visit", default=None)
@@ -56,6 +57,10 @@ class Visit:
             self.turn = min(turn, self.turn or turn)
         if written and self.first_token is None:
             self.first_token = time.monotonic()
+
+    def shown_method(self) -> str:
+        """Return the method; `other` for one that the client made up."""
+        return self.method if self.method in _METHODS else "other"
 
     def final_status(self) -> int:
         """Return the status, 499 of a client that left before it had one."""

@@ -1,0 +1,271 @@
+"""The server's application: the routes of all dialects, behind the guards."""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from weft.folder.version import installed_version
+from weft.serve.dialects.dialect import Dialect
+from weft.serve.guards import Doors, Entrance, Fault
+from weft.serve.keys import Gate, Keys
+from weft.serve.limits import Limits
+from weft.serve.metrics import CONTENT_TYPE, Metrics
+from weft.serve.pool import Pool
+from weft.serve.refusals import Gone, InvalidRequest, Refusal
+from weft.serve.service import Service
+from weft.serve.visits import Visit, visit_of
+
+_LOG = logging.getLogger("weft.serve")
+# What needs no key: the page, which then asks for one, and what says that the server is there.
+_OPEN = ("/", "/health", "/ready", "/languages", "/frontend/settings", "/favicon.ico")
+_PAGE = "/page/"
+_BODIES = ("GET", "HEAD")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Who may use the server, and with what keys."""
+
+    hosts: tuple[str, ...] = ("localhost",)
+    origins: tuple[str, ...] = ()
+    keys: Keys | None = None
+
+
+class NotFound(Refusal):
+    """A path that no route has."""
+
+    status = 404
+    code = "not_found"
+
+    def __init__(self) -> None:
+        """Say where the paths are listed."""
+        super().__init__("there is nothing at this path; GET /openapi.json lists all")
+
+
+class WrongMethod(Refusal):
+    """A path that is asked with a method that it does not have."""
+
+    status = 405
+    code = "method_not_allowed"
+
+    def __init__(self, allowed: str) -> None:
+        """Name the methods that it has."""
+        super().__init__(f"this path takes {allowed or 'another method'}")
+        self.allowed = allowed
+
+
+def build_app(
+    service: Service,
+    dialects: Sequence[Dialect],
+    settings: Settings | None = None,
+    pages: Sequence[BaseRoute] = (),
+) -> ASGIApp:
+    """Build the application of a service; `pages` are routes of files for browsers."""
+    settings = settings or Settings()
+    metrics = _metrics_of(service.pool)
+    refuse = _refuser(dialects)
+    app = FastAPI(
+        title="Weft",
+        version=installed_version(),
+        docs_url=None,  # they would load programs from other sites
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        telemetry=_NO_TELEMETRY,
+        exception_handlers=_handlers(refuse),
+    )
+    app.include_router(_own_routes(app, service, dialects, metrics, settings))
+    for dialect in dialects:
+        app.include_router(dialect.routes(service))
+    app.router.routes.extend(pages)
+    gate = Gate(app, service.limits, settings.keys, _is_open)
+    doors = Doors(gate, settings.hosts, settings.origins)
+    return Entrance(doors, service.limits, refuse, _watcher(metrics))
+
+
+# Its spans and logs would hold addresses and messages.
+_NO_TELEMETRY: Any = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+
+
+def _metrics_of(pool: Pool) -> Metrics:
+    return Metrics(
+        # a copy: threads change it
+        lambda: sum(list(pool.num_running.values())),
+        lambda: pool.num_waiting,
+    )
+
+
+def _is_open(method: str, path: str) -> bool:
+    """Return whether a request needs no key."""
+    return method in _BODIES and (path in _OPEN or path.startswith(_PAGE))
+
+
+def _own_routes(
+    app: FastAPI,
+    service: Service,
+    dialects: Sequence[Dialect],
+    metrics: Metrics,
+    settings: Settings,
+) -> APIRouter:
+    """Return the routes that say how the server is."""
+    router = APIRouter()
+
+    @router.get("/health")
+    async def health() -> Response:
+        """Say that the server is alive."""
+        return JSONResponse({"status": "ok"})
+
+    @router.get("/ready")
+    async def ready() -> Response:
+        """Say whether the server takes work: 503 while it ends."""
+        if service.pool.is_stopping:
+            return JSONResponse({"status": "stopping"}, 503)
+        return JSONResponse({"status": "ok"})
+
+    @router.get("/info")
+    async def info() -> Response:
+        """Describe the models, the limits and the ways to ask."""
+        return JSONResponse(
+            {
+                "name": "weft",
+                "version": installed_version(),
+                "models": _models(service),
+                "pairs": service.catalogue.pairs(),
+                "limits": _shown_limits(service.limits),
+                "dialects": [dialect.name for dialect in dialects],
+                "needs_key": settings.keys is not None,
+            }
+        )
+
+    @router.get("/metrics")
+    async def numbers() -> Response:
+        """Give the numbers of the server, for Prometheus."""
+        return Response(metrics.page(), media_type=CONTENT_TYPE)
+
+    @router.get("/openapi.json", include_in_schema=False)
+    async def description() -> Response:
+        """Describe all routes."""
+        return JSONResponse(app.openapi())
+
+    return router
+
+
+def _models(service: Service) -> list[dict[str, Any]]:
+    """Return what strangers may know of the models."""
+    found = []
+    for model in service.catalogue.models.values():
+        about: dict[str, Any] = {"id": model.id, "task": model.kind}
+        if model.src:
+            about |= {"source": model.src, "target": model.tgt}
+        found.append(about | {"card": model.card})
+    return found
+
+
+def _shown_limits(limits: Limits) -> dict[str, Any]:
+    """Return the limits that clients can keep to."""
+    hidden = ("seconds", "max_head", "max_connections")
+    return {
+        name: value
+        for name, value in asdict(limits).items()
+        if not name.endswith(hidden)
+    }
+
+
+def _refuser(dialects: Sequence[Dialect]) -> Callable[[str, Refusal], Response]:
+    """Return what writes a refusal in the shape of the dialect that owns a path."""
+
+    def refuse(path: str, refusal: Refusal) -> Response:
+        owner = next((d for d in dialects if d.owns(path)), None)
+        response = owner.refuse(refusal) if owner else _plainly(refusal)
+        retry_after = getattr(refusal, "retry_after", None)
+        if retry_after is not None:
+            response.headers.setdefault("retry-after", str(math.ceil(retry_after)))
+        if response.status_code == 401:
+            response.headers.setdefault("www-authenticate", "Bearer")
+        if isinstance(refusal, WrongMethod) and refusal.allowed:
+            response.headers.setdefault("allow", refusal.allowed)
+        return response
+
+    return refuse
+
+
+def _plainly(refusal: Refusal) -> Response:
+    """Write a refusal where no dialect owns the path."""
+    return JSONResponse(
+        {"error": refusal.message, "code": refusal.code}, refusal.status
+    )
+
+
+def _handlers(refuse: Callable[[str, Refusal], Response]) -> dict[Any, Any]:
+    """Return what answers the errors of routes."""
+
+    async def say(request: Request, refusal: Refusal) -> Response:
+        visit_of(request).code = refusal.code
+        return refuse(request.scope["path"], refusal)
+
+    async def say_http(request: Request, error: HTTPException) -> Response:
+        return await say(request, _as_refusal(error))
+
+    async def say_invalid(request: Request, error: RequestValidationError) -> Response:
+        place = error.errors()[0]["loc"][-1] if error.errors() else "the request"
+        return await say(request, InvalidRequest(f"{place} is missing or wrong"))
+
+    async def say_left(request: Request, error: Exception) -> Response:
+        visit_of(request).code = Gone.code
+        return Response(status_code=Gone.status)
+
+    async def say_fault(request: Request, error: Exception) -> Response:
+        return await say(request, Fault(visit_of(request).id))
+
+    return {
+        Refusal: say,
+        HTTPException: say_http,
+        RequestValidationError: say_invalid,
+        Gone: say_left,
+        ClientDisconnect: say_left,
+        Exception: say_fault,  # which is logged further out
+    }
+
+
+def _as_refusal(error: HTTPException) -> Refusal:
+    """Return what the framework refuses as a refusal."""
+    if error.status_code == 404:
+        return NotFound()
+    if error.status_code == 405:
+        return WrongMethod((error.headers or {}).get("Allow", ""))
+    refusal = InvalidRequest("the request cannot be read")
+    refusal.status = error.status_code
+    return refusal
+
+
+def _watcher(metrics: Metrics) -> Callable[[Visit, str], None]:
+    """Return what counts and logs a request that is over."""
+
+    def watch(visit: Visit, route: str) -> None:
+        metrics.add(visit, route)
+        _LOG.info(
+            "%s %s %d %.0f ms%s",
+            visit.shown_method(),
+            route,
+            visit.final_status(),
+            1000 * visit.seconds(),
+            f" {visit.tokens_written} tokens" if visit.tokens_written else "",
+        )
+
+    return watch

@@ -1,0 +1,88 @@
+"""The start of a server: folders, limits and keys to an application that listens."""
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weft.serve.app import Settings, build_app
+from weft.serve.catalogue import Catalogue, Named, ServedModel, named, open_model
+from weft.serve.dialects.every import every_dialect
+from weft.serve.files import page_routes
+from weft.serve.keys import Keys, is_loopback, refuse_open_door
+from weft.serve.limits import Limits
+from weft.serve.listening import bound_sockets, listen
+from weft.serve.pool import Pool
+from weft.serve.service import Service
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The folders and options of a server."""
+
+    folders: Sequence[str]  # FOLDER or NAME=FOLDER
+    host: str = "127.0.0.1"
+    ports: Sequence[int] = (5000,)
+    threads: int = 1
+    limits: Limits = field(default_factory=Limits)
+    keys: Path | None = None
+    is_open: bool = False  # whether other machines may use it without a key
+    hosts: Sequence[str] = ()  # other names of this machine
+    origins: Sequence[str] = ()  # web pages that may use it
+    proxies: Sequence[str] = ()
+    drain_seconds: float = 30.0
+    show_samples: bool = False  # of the runs that made the models
+
+
+def start(plan: Plan, say: Say) -> None:
+    """Serve until a signal comes.
+
+    Raises UsageError, and the errors of `weft.load`, before anything is served.
+    """
+    refuse_open_door(plan.host, plan.keys, plan.is_open)
+    asked = named(plan.folders)
+    keys = Keys(plan.keys) if plan.keys else None
+    sockets = bound_sockets(plan.host, plan.ports)
+    try:
+        models = [_opened(one, say) for one in asked]
+        service = Service(
+            Catalogue(models), Pool(plan.threads, plan.limits.max_waiting), plan.limits
+        )
+        settings = Settings(_hosts(plan), tuple(plan.origins), keys)
+        pages = page_routes(service.catalogue, plan.show_samples)
+        app = build_app(service, every_dialect(), settings, pages)
+        for line in _addresses(plan.host, sockets):
+            say(line)
+        listen(app, service, sockets, plan.drain_seconds, plan.proxies, say)
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _opened(asked: Named, say: Say) -> ServedModel:
+    """Open a model, and say what computes it."""
+    model = open_model(asked)
+    languages = f" {model.src}-{model.tgt}" if model.src else ""
+    say(f"{model.id}: {model.kind}{languages}, by {model.task.what_computes()}")
+    return model
+
+
+def _hosts(plan: Plan) -> tuple[str, ...]:
+    """Return the names that the server goes by; addresses need no name."""
+    return ("localhost", socket.gethostname(), plan.host, *plan.hosts)
+
+
+def _addresses(host: str, sockets: Sequence[socket.socket]) -> list[str]:
+    """Return the lines that say where the server is."""
+    lines = []
+    for listener in sockets:
+        address, port = listener.getsockname()[:2]
+        shown = f"[{address}]" if ":" in address else address
+        lines.append(f"open http://{shown}:{port}/")
+    if not is_loopback(host):
+        lines.append(
+            "other machines can reach it: put a proxy with TLS in front, as docs/serving.md shows"
+        )
+    return lines
