@@ -84,15 +84,13 @@ def _no_number(name: str) -> float:
 
 def _thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the points of the curves: evenly fewer where there are many, the last one always."""
-    points = [_point(row) for row in rows if not row.keys().isdisjoint(_CURVES)]
+    points = [_point(row) for row in rows]
     for key in _CURVES:
         places = [i for i, point in enumerate(points) if key in point]
         stride = -(-len(places) // _MOST_POINTS) or 1
-        kept = {*places[::-1][::stride]}
-        points = [
-            point for i, point in enumerate(points) if i in kept or key not in point
-        ]
-    return points
+        left_out = {*places} - {*places[::-1][::stride]}
+        points = [point for i, point in enumerate(points) if i not in left_out]
+    return [point for point in points if len(point) > 1]
 
 
 def _point(row: dict[str, Any]) -> dict[str, Any]:

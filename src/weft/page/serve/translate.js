@@ -10,6 +10,7 @@ import { drawNotes } from "./notes.js";
 import { Result } from "./result.js";
 import { count, languageName, say } from "./say.js";
 import { ask } from "./server.js";
+import { settings } from "./settings.js";
 import { state } from "./text.js";
 
 const AUTO = "auto";
@@ -37,13 +38,16 @@ function modelsOf(source, target) {
   return server.models.filter((model) => model.task === "translation" && model.source === source && model.target === target);
 }
 
+// The language of the reader, else the first.
+const firstTarget = (targets) => targets.find((code) => code === settings.language) ?? targets[0];
+
 // Languages that the server does not have, or not together, give way to ones that it has.
 function settle() {
   const sources = languages().map(({ code }) => code);
   if (![AUTO, ...sources].includes(state.source)) state.source = AUTO;
   if (sources.length === 1) [state.source] = sources;
   const targets = sourceNow() ? targetsOf(sourceNow()) : allTargets();
-  if (!targets.includes(state.target)) [state.target] = targets;
+  if (!targets.includes(state.target)) state.target = firstTarget(targets);
   if (!modelsOf(sourceNow(), state.target).some(({ id }) => id === state.model)) state.model = "";
 }
 
@@ -128,11 +132,14 @@ function complain(text) {
   parts.complaint.hidden = !text;
 }
 
+// The likeliest language that can be translated.
+const knownAmong = (guesses) => guesses.find(({ language }) => targetsOf(language).length > 0) ?? { language: languages()[0].code, confidence: 0 };
+
 // The language of the text, and a target that it can be translated to.
 async function settleLanguage(signal) {
   if (state.source === AUTO) {
     const { languages: guesses } = await ask("v1/detect", { text: state.text.slice(0, SAMPLE) }, signal);
-    state.detected = guesses.find(({ language }) => targetsOf(language).length > 0) ?? { language: languages()[0].code, confidence: 0 };
+    state.detected = knownAmong(guesses);
   }
   settle();
   drawPickers();
@@ -277,9 +284,9 @@ const taken = (place, files) => takeFiles(place, [...files], { route: fileRoute,
 async function fileRoute(sample, signal) {
   if (state.source !== AUTO) return route();
   const { languages: guesses } = await ask("v1/detect", { text: sample.slice(0, SAMPLE) }, signal);
-  const fits = ({ language }) => targetsOf(language).includes(state.target);
-  const source = guesses.find(fits)?.language ?? languages().find(({ targets }) => targets.includes(state.target)).code;
-  return { source, target: state.target, model: "" };
+  const source = knownAmong(guesses).language;
+  const targets = targetsOf(source);
+  return { source, target: targets.includes(state.target) ? state.target : firstTarget(targets), model: "" };
 }
 
 function listenToFiles(card, place) {

@@ -1,5 +1,5 @@
 """A server that answers the page with made-up translations, so that a browser can be driven
-without a model: `python tests/serve/stand_in.py [PORT]` shows it.
+without a model: `python tools/stand_in.py [PORT]` shows it.
 
 What it answers is worked out from the request: each word of a text becomes that of a small lexicon,
 else itself in capitals; probabilities come from the letters of a word.
@@ -8,12 +8,12 @@ else itself in capitals; probabilities come from the letters of a word.
 import asyncio
 import json
 import random
+import re
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -149,19 +149,43 @@ def choices_at(piece: str) -> list[dict[str, Any]]:
     ]
 
 
+def shouted(markup: str) -> str:
+    """The text of a piece of HTML in capitals, its tags as they were."""
+    return re.sub(
+        r"<[^>]*>|[^<]+", lambda m: m[0] if m[0][0] == "<" else m[0].upper(), markup
+    )
+
+
+def event(text: str, score: float | None, end: str | None) -> str:
+    """A chunk of a stream."""
+    logprobs = None
+    if score is not None:
+        logprobs = {"tokens": [text], "token_logprobs": [score]}
+    choice = {"text": text, "index": 0, "finish_reason": end, "logprobs": logprobs}
+    return f"data: {json.dumps({'choices': [choice]})}\n\n"
+
+
 class StandIn:
     """The server, and what tests may change of it."""
 
     def __init__(self) -> None:
         self.port = 0
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what a test has changed, and what was asked."""
         self.models = MODELS
         self.key = ""  # where it is set, requests need it
         self.delay = 0.0  # seconds that each translation takes
         self.refusals: list[Refused] = []  # of the next requests
         self.asked: list[tuple[str, Any]] = []  # paths with their bodies
         self.left = 0  # streams that a client has left
-        self._server: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
 
     # what it answers
 
@@ -207,7 +231,7 @@ class StandIn:
             models = ["de-en", "en-zh"]
         answers = [translated(text, models) for text in fields["texts"]]
         if fields.get("format") == "html":
-            answers = [{"text": text.upper()} for text in fields["texts"]]
+            answers = [{"text": shouted(text)} for text in fields["texts"]]
         return JSONResponse({"translations": answers})
 
     async def complete(self, request: Request) -> Response:
@@ -308,28 +332,16 @@ class StandIn:
         fields = await self._fields(request)
 
         async def events() -> Any:
+            is_whole = False
             try:
                 for number in range(fields["max_tokens"]):
                     await asyncio.sleep(0.01)
-                    token = f" word{number}"
-                    score = -(number % 5) / 2
-                    choice: dict[str, Any] = {
-                        "text": token,
-                        "index": 0,
-                        "finish_reason": None,
-                    }
-                    choice["logprobs"] = {"tokens": [token], "token_logprobs": [score]}
-                    yield f"data: {json.dumps({'choices': [choice]})}\n\n"
-                last = {
-                    "text": "",
-                    "index": 0,
-                    "finish_reason": "length",
-                    "logprobs": None,
-                }
-                yield f"data: {json.dumps({'choices': [last]})}\n\ndata: [DONE]\n\n"
-            except asyncio.CancelledError:
-                self.left += 1
-                raise
+                    yield event(f" word{number}", -(number % 5) / 2, None)
+                yield event("", None, "length")
+                is_whole = True
+                yield "data: [DONE]\n\n"
+            finally:
+                self.left += not is_whole
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
@@ -373,8 +385,8 @@ class StandIn:
         )
         return _guarded(app)
 
-    def start(self) -> str:
-        """Start on the port that it had, else on a free one, and return its address."""
+    def start(self) -> None:
+        """Start on the port that it had, else on a free one."""
         bound = socket.socket()
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(("127.0.0.1", self.port))
@@ -385,7 +397,6 @@ class StandIn:
         self._thread.start()
         while not server.started:
             time.sleep(0.01)
-        return f"http://127.0.0.1:{self.port}/"
 
     def stop(self) -> None:
         assert self._server is not None
@@ -421,5 +432,6 @@ def _guarded(app: Any) -> Callable[..., Any]:
 if __name__ == "__main__":
     stand_in = StandIn()
     stand_in.port = int(sys.argv[1]) if len(sys.argv) > 1 else 8811
-    print(stand_in.start(), Path(__file__).name)
+    stand_in.start()
+    print(stand_in.address)
     threading.Event().wait()

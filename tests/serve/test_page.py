@@ -1,0 +1,866 @@
+"""The page of the server in a real browser, over a server that answers with made-up translations:
+by pointer and by keyboard, on any width, and without a request to any other host.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stand_in import MODELS, Refused, StandIn
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+TEXT = "Ein Hund rennt im Schnee."
+HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
+VIEWS = ("translate", "generate", "classify", "inside", "models")
+REFUSED = "Failed to load resource"  # how the browser's console has a refusal
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed"
+)
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[StandIn]:
+    server = StandIn()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(running: StandIn) -> StandIn:
+    running.reset()
+    return running
+
+
+@pytest.fixture
+def open_page(browser: Any, server: StandIn) -> Iterator[Callable[..., Any]]:
+    """Open the page; at the end nothing may have gone wrong, or been asked of another host.
+
+    With `refused` the browser may have said that requests failed.
+    """
+    problems: list[str] = []
+    contexts = []
+
+    def opened(
+        view: str = "translate",
+        width: int = 1100,
+        refused: bool = False,
+        waits_for: str = "main > section",
+        **more: Any,
+    ) -> Any:
+        context = browser.new_context(
+            viewport={"width": width, "height": 800},
+            locale=more.pop("locale", "en-US"),
+            **more,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+
+        def told(message: Any) -> None:
+            if not (refused and message.text.startswith(REFUSED)):
+                problems.append(message.text)
+
+        def asked(request: Any) -> None:
+            own = (server.address, "data:", f"blob:{server.address}")
+            if not request.url.startswith(own):
+                problems.append(request.url)
+
+        page.on("console", told)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", asked)
+        page.goto(f"{server.address}#{view}")
+        page.wait_for_selector(waits_for)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def result_of(page: Any, text: str) -> None:
+    """Wait until the translation reads so."""
+    page.wait_for_function(
+        "text => [...document.querySelectorAll('#result .line')].map(l => l.textContent).join('\\n') === text",
+        arg=text,
+    )
+
+
+def translate(page: Any, text: str, answer: str) -> None:
+    page.locator("#text").fill(text)
+    result_of(page, answer)
+
+
+def lit(page: Any, kind: str) -> list[str]:
+    return page.locator(f"{kind}.lit").all_inner_texts()
+
+
+# translating
+
+
+def test_a_text_is_translated_as_one_types(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    page.locator("#text").press_sequentially("Ein Hund rennt", delay=5)
+    result_of(page, "a dog runs")
+    assert page.locator("#detected").inner_text() == "detected: German"
+    assert page.locator("#notes").inner_text() == "By de-en."
+    texts = [
+        fields["texts"] for path, fields in server.asked if path == "/v1/translate"
+    ]
+    assert texts[-1] == ["Ein Hund rennt"]
+    # what was typed on the way was sent at most twice: the first letter, and the whole
+    assert len(texts) <= 3
+
+
+def test_an_older_request_never_wins(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    server.delay = 0.4
+    page.locator("#text").fill("Ein Hund")
+    page.wait_for_timeout(250)
+    server.delay = 0.0
+    page.locator("#text").fill("Eine Katze")
+    result_of(page, "a cat")
+    page.wait_for_timeout(500)
+    result_of(page, "a cat")
+    assert page.locator(".busy").count() == 0
+
+
+def test_line_breaks_stay_and_known_lines_are_not_asked_again(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page()
+    translate(page, "Ein Hund\n\n  \nEine Katze", "a dog\n\n\na cat")
+    assert [len(page.locator(rows).all()) for rows in (".line", ".mirror-line")] == [
+        4,
+        4,
+    ]
+    server.asked.clear()
+    translate(page, "Ein Hund\n\n  \nEine Katze schläft", "a dog\n\n\na cat sleeps")
+    texts = [
+        fields["texts"] for path, fields in server.asked if path == "/v1/translate"
+    ]
+    assert texts == [["Eine Katze schläft"]]
+
+
+def test_no_text_is_kept_or_in_an_address(open_page: Any) -> None:
+    page = open_page()
+    addresses = []
+    page.on("request", lambda request: addresses.append(request.url))
+    translate(page, "Ein Hund", "a dog")
+    kept = page.evaluate(
+        "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+    )
+    for text in (*addresses, kept, page.url):
+        assert "Hund" not in text
+    page.reload()
+    page.wait_for_selector("#text")
+    assert page.locator("#text").input_value() == ""
+
+
+def test_words_say_how_probable_they_are(open_page: Any) -> None:
+    page = open_page()
+    translate(page, TEXT, "a dog runs in snow.")
+    words = page.locator(".word[role=button]")
+    assert words.nth(1).get_attribute("aria-label") == "dog, probability 0.21"
+    words.nth(1).hover()
+    assert page.locator(".tip").inner_text() == "probability 0.21"
+    page.keyboard.press("Escape")
+    assert page.locator(".tip").is_hidden()
+    assert "confidence" not in page.locator("body").inner_text()
+    width = "e => parseFloat(getComputedStyle(e).textDecorationThickness)"
+    assert words.nth(1).evaluate(width) > words.nth(3).evaluate(width)
+
+
+def test_words_that_belong_together_light_up_both_ways(open_page: Any) -> None:
+    page = open_page()
+    translate(page, f"Ein Hund\n{TEXT}", "a dog\na dog runs in snow.")
+    page.locator(".word", has_text="runs").hover()
+    assert lit(page, ".source-word") == ["rennt"]
+    box = page.locator(".source-word", has_text="Schnee.").bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + box["height"] / 2)
+    assert lit(page, ".word") == ["snow."]
+    assert lit(page, ".source-word") == ["Schnee."]
+    page.locator("#text").press("Control+Home")
+    page.locator("#text").press("ArrowRight")
+    assert lit(page, ".word") == ["a"]
+
+
+def test_places_are_counted_in_characters_of_unicode(open_page: Any) -> None:
+    page = open_page()
+    translate(page, "😀 😀 Ein Hund", "😀 😀 a dog")
+    page.locator(".word", has_text="dog").hover()
+    assert lit(page, ".source-word") == ["Hund"]
+
+
+def test_the_words_lie_under_what_was_typed(open_page: Any) -> None:
+    page = open_page(width=360)
+    long = " ".join(["Ein Hund rennt im Schnee"] * 6)
+    translate(page, long, " ".join(["a dog runs in snow"] * 6))
+    places = """["mirror", "text"].map(name => document.getElementById(name) ?? document.querySelector(`.${name}`))
+        .map(e => e.getBoundingClientRect()).map(b => [b.x, b.y, b.width, b.height])"""
+    mirror, text = page.evaluate(places)
+    assert mirror == text
+    assert page.locator("#text").evaluate("e => e.scrollHeight <= e.clientHeight")
+
+
+def test_languages_swap(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    translate(page, "Ein Hund", "a dog")
+    page.get_by_role("button", name="Swap languages").click()
+    assert page.locator("#text").input_value() == "a dog"
+    assert page.locator("#source").input_value() == "en"
+    assert page.locator("#target").input_value() == "de"
+    result_of(page, "A DOG")
+    assert server.asked[-1][1]["source"] == "en"
+
+
+def test_a_pair_that_is_not_there_gives_way(open_page: Any) -> None:
+    page = open_page()
+    assert page.locator("#target").input_value() == "en"
+    page.locator("#text").fill("no german here")
+    page.wait_for_function("() => document.getElementById('target').value === 'de'")
+    result_of(page, "NO GERMAN HERE")
+
+
+def test_a_pivot_is_named_and_a_model_chosen(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    page.locator("#source").select_option("de")
+    translate(page, "Ein Hund", "a dog")
+    page.locator("#model").select_option("de-en-small")
+    page.wait_for_function(
+        "() => document.getElementById('notes').innerText === 'By de-en-small.'"
+    )
+    assert server.asked[-1][1]["model"] == "de-en-small"
+    page.locator("#target").select_option("zh")
+    page.wait_for_function(
+        "() => document.getElementById('notes').innerText === 'By way of English: de-en, en-zh.'"
+    )
+    assert "model" not in server.asked[-1][1]
+
+
+def test_what_may_be_wrong_is_said(open_page: Any) -> None:
+    page = open_page()
+    translate(page, "Ein Hund\nEin Ein Quast", "a dog\na a QUAST")
+    notes = page.locator("#notes li").all_inner_texts()
+    assert notes == [
+        "Line 2 says the same again and again.",
+        "Never seen in training: “Quast”.",
+        "By de-en.",
+    ]
+    assert page.locator(".source-word.unknown").all_inner_texts() == ["Quast"]
+
+
+def test_hostile_text_is_shown_and_not_run(open_page: Any) -> None:
+    page = open_page()
+    page.locator("#text").fill(f"Ein {HOSTILE}")
+    page.wait_for_selector(".word")
+    assert page.locator("main img").count() == 0
+    assert page.evaluate("window.hacked") is None
+
+
+def test_a_text_above_the_limit_is_counted_and_not_sent(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page()
+    page.locator("#text").fill("x" * 2001)
+    page.wait_for_selector("#complaint:not([hidden])")
+    assert (
+        "2,001 characters, and the limit is 2,000"
+        in page.locator("#complaint").inner_text()
+    )
+    assert page.locator("#count").inner_text() == "2,001 of 2,000"
+    assert server.asked == []
+    page.locator("#text").fill("Ein Hund")
+    result_of(page, "a dog")
+    assert page.locator("#complaint").is_hidden()
+
+
+def test_copy_and_clear(open_page: Any) -> None:
+    page = open_page(permissions=["clipboard-read", "clipboard-write"])
+    translate(page, "Ein Hund\n\nEine Katze", "a dog\n\na cat")
+    page.locator("#copy").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "a dog\n\na cat"
+    page.get_by_role("button", name="Clear").click()
+    assert page.locator("#text").input_value() == ""
+    page.get_by_text("The translation appears here").wait_for()
+    assert page.locator("#notes li").count() == 0
+
+
+# other words
+
+
+def test_another_word_is_chosen_by_keyboard_alone(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page()
+    translate(page, TEXT, "a dog runs in snow.")
+    while not page.evaluate("document.activeElement.matches('.word')"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=option]")
+    options = page.locator("[role=option]").all_text_contents()
+    assert options[:2] == ["dog runs in snow.", "big runs in snow."]
+    assert server.asked[-1][1]["prefix"] == "a "
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    result_of(page, "a small runs in snow.")
+    page.wait_for_function("() => document.activeElement.textContent === 'small'")
+    assert server.asked[-1][1]["prefix"] == "a small"
+    page.locator("#undo").click()
+    result_of(page, "a dog runs in snow.")
+    assert page.locator("#undo").is_hidden()
+
+
+def test_the_list_of_words_closes(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    translate(page, TEXT, "a dog runs in snow.")
+    word = page.locator(".word").nth(1)
+    word.click()
+    page.wait_for_selector("[role=option]")
+    page.keyboard.press("Escape")
+    assert page.locator(".popup").count() == 0
+    assert page.evaluate("document.activeElement.textContent") == "dog"
+    word.click()
+    page.wait_for_selector("[role=option]")
+    page.locator("#text").click()
+    assert page.locator(".popup").count() == 0
+    result_of(page, "a dog runs in snow.")
+
+
+def test_a_refused_list_of_words_says_why(open_page: Any, server: StandIn) -> None:
+    page = open_page(refused=True)
+    translate(page, TEXT, "a dog runs in snow.")
+    server.refusals.append(Refused(400, "this model cannot complete"))
+    page.locator(".word").nth(1).click()
+    page.locator(".popup .refused").wait_for()
+    assert page.locator(".popup .refused").inner_text() == "this model cannot complete"
+
+
+def test_a_model_without_alignment_translates_all_the_same(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page(refused=True)
+    page.locator("#source").select_option("de")
+    server.refusals.append(Refused(400, "no alignment", code="unsupported"))
+    translate(page, "Ein Hund", "a dog")
+    assert server.asked[-1][1]["words"] is False
+
+
+# files
+
+
+def drop(page: Any, name: str, content: str | bytes) -> None:
+    data = content if isinstance(content, bytes) else content.encode()
+    file = {"name": name, "mimeType": "text/plain", "buffer": data}
+    page.locator("input[type=file]").set_input_files([file])
+
+
+def downloaded(page: Any) -> tuple[str, str]:
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Download").click()
+    download = waiting.value
+    return download.suggested_filename, Path(download.path()).read_bytes().decode()
+
+
+def test_a_file_is_translated_as_the_text_box_does_it(open_page: Any) -> None:
+    page = open_page()
+    drop(page, "zwei.txt", "\ufeffEin Hund\r\n\r\n  Eine Katze\nEin Mann")
+    page.get_by_text("Translated.").wait_for()
+    name, text = downloaded(page)
+    assert name == "zwei.en.txt"
+    assert text == "\ufeffa dog\r\n\r\na cat\na man"
+    translate(page, "Ein Hund\n\n  Eine Katze\nEin Mann", "a dog\n\na cat\na man")
+
+
+def test_a_file_stops_and_goes_on_where_it_stopped(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page()
+    server.delay = 0.4
+    lines = [f"Ein Hund {number}" for number in range(60)]
+    drop(page, "viele.txt", "\n".join(lines))
+    page.get_by_text(re.compile("^[1-9][0-9] of 60 segments · about")).wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("Stopped; what is done is kept.").wait_for()
+    done = int(page.locator("progress").evaluate("bar => bar.value"))
+    assert 16 <= done < 60
+    server.delay = 0.0
+    server.asked.clear()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_text("Translated.").wait_for()
+    sent = [
+        t for path, f in server.asked if path == "/v1/translate" for t in f["texts"]
+    ]
+    assert sent == lines[done:]
+    assert downloaded(page)[1] == "\n".join(f"a dog {number}" for number in range(60))
+    page.get_by_role("button", name="Remove: viele.txt").click()
+    assert page.locator(".job").count() == 0
+
+
+def test_a_web_page_keeps_its_tags(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    source = (
+        "<!DOCTYPE html>\n<html><head><title>Hund</title><style>p {color: red}</style></head>"
+        "<body><p style='color: red'>Ein <b>Hund</b> und</p><pre>nicht</pre><div>Eine<ul><li>Katze</li></ul></div>"
+        "<script>let nicht = 1;</script></body></html>"
+    )
+    drop(page, "seite.html", source)
+    page.get_by_text("Translated.").wait_for()
+    asked = [f for path, f in server.asked if path == "/v1/translate"]
+    assert asked[0]["texts"] == ["Hund", "Ein <b>Hund</b> und", "Eine", "Katze"]
+    assert asked[0]["format"] == "html"
+    name, text = downloaded(page)
+    assert name == "seite.en.html"
+    assert text.startswith(
+        "<!DOCTYPE html>\n<html><head><title>HUND</title><style>p {color: red}"
+    )
+    assert (
+        "EIN <b>HUND</b> UND</p><pre>nicht</pre><div>EINE<ul><li>KATZE</li></ul></div>"
+        in text
+    )
+
+
+def test_files_that_cannot_be_read_say_why(open_page: Any, server: StandIn) -> None:
+    page = open_page(refused=True)
+    for name, content, reason in (
+        ("a.docx", "x", "a.docx: only .txt and .html"),
+        ("b.txt", b"\xff\xfe\x00", "b.txt: not in UTF-8"),
+        ("c.txt", "x" * 100_001, "c.txt: 0.1 MB; the limit is 0.1 MB"),
+        ("d.txt", " \n \n", "d.txt: there is no text in it"),
+    ):
+        drop(page, name, content)
+        page.locator(".job .refused", has_text=reason).wait_for()
+    server.refusals.append(Refused(400, "not today"))
+    page.locator("#source").select_option("de")
+    drop(page, "e.txt", "Ein Hund")
+    page.get_by_text("Stopped: not today").wait_for()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_text("Translated.").wait_for()
+
+
+# the other views
+
+
+def test_a_text_is_written_on(open_page: Any, server: StandIn) -> None:
+    page = open_page("generate")
+    page.locator("#prompt").fill("To be")
+    page.locator("#set-max_tokens").fill("7")
+    page.locator("#set-seed").fill("5")
+    page.locator("#prompt").press("Control+Enter")
+    page.get_by_text("The limit is reached. (seed 5)").wait_for()
+    assert page.locator("#written").inner_text() == "To be" + "".join(
+        f" word{i}" for i in range(7)
+    )
+    sent = server.asked[-1][1]
+    assert (sent["model"], sent["prompt"], sent["seed"]) == ("plays", "To be", 5)
+    assert (sent["temperature"], sent["top_p"], sent["max_tokens"]) == (0.8, 0.95, 7)
+    tokens = page.locator("#written .written-token")
+    tokens.nth(1).hover()
+    assert page.locator(".tip").inner_text() == "probability 0.61"
+    page.locator("nav a[href='#models']").click()
+    page.wait_for_selector("section.models")
+    page.go_back()
+    assert page.locator("#written .written-token").count() == 7
+
+
+def test_writing_stops_at_once(open_page: Any, server: StandIn) -> None:
+    page = open_page("generate")
+    page.locator("#set-max_tokens").fill("100")
+    page.locator("#write").click()
+    page.wait_for_selector(".written-token")
+    page.keyboard.press("Enter")  # the button that stops has the focus
+    page.get_by_text(re.compile(r"^Stopped\. \(seed \d+\)$")).wait_for()
+    assert page.locator(".written-token").count() < 100
+    assert page.evaluate("document.activeElement.id") == "write"
+    for _ in range(100):
+        if server.left:
+            break
+        time.sleep(0.02)
+    assert server.left == 1
+
+
+def test_a_setting_out_of_range_is_not_sent(open_page: Any, server: StandIn) -> None:
+    page = open_page("generate")
+    for name, value in (("max_tokens", "101"), ("top_p", "2"), ("temperature", "")):
+        page.locator(f"#set-{name}").fill(value)
+        page.locator("#write").click()
+        assert page.locator(f"#set-{name}").evaluate("e => e.matches(':invalid')")
+        page.locator(f"#set-{name}").fill("1")
+    assert server.asked == []
+
+
+def test_a_text_is_classified_as_one_types(open_page: Any, server: StandIn) -> None:
+    page = open_page("classify", refused=True)
+    page.locator("#sample").fill("Where is the Quix museum?")
+    page.wait_for_selector(".reason")
+    labels = page.locator("#labels li").all_inner_texts()
+    assert [label.split() for label in labels] == [
+        ["place", "0.81"],
+        ["person", "0.15"],
+        ["number", "0.04"],
+    ]
+    assert page.locator("#notes").inner_text() == "Never seen in training: “Quix”."
+    reasons = page.locator(".reason")
+    assert reasons.nth(0).inner_text().split("\n") == ["Where", "+0.23"]
+    assert "above" in reasons.nth(0).get_attribute("class")
+    page.get_by_label("Labels").last.select_option("person")
+    assert reasons.nth(0).inner_text().split("\n") == ["Where", "−0.23"]
+    page.locator("#sample").fill("word " * 41)
+    page.get_by_text("Why is not shown: more than 40 tokens").wait_for()
+    page.locator("#sample").fill("")
+    assert page.locator("#labels li").count() == 0
+
+
+def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> None:
+    page = open_page("inside")
+    page.locator("#model").select_option("de-en")
+    page.locator("#look-text").fill("Ein Hund rennt")
+    page.wait_for_selector("#map td")
+    assert page.locator("#source button bdi").all_inner_texts() == [
+        "▁Ein",
+        "▁Hund",
+        "▁rennt",
+    ]
+    assert page.locator("#map tbody tr").count() == 3
+    page.get_by_role("radio", name="Layer 1, head 2", exact=True).click()
+    page.locator("#look-text").fill("Ein Hund rennt im Schnee")
+    page.wait_for_function(
+        "() => document.querySelector('#pictures').shadowRoot.querySelectorAll('#map tbody tr').length === 5"
+    )
+    # another text is seen as the one before
+    chosen = page.locator("#overview [aria-checked=true]")
+    assert chosen.get_attribute("title") == "Layer 1, head 2"
+    page.locator("#map tbody tr").nth(2).locator("td").nth(1).hover()
+    assert page.locator("#reading").inner_text().startswith("“runs” looks at “Hund”: ")
+    page.locator("#step-after").click()
+    assert page.locator("#step-reading").inner_text() == "Step 2 of 5"
+    page.locator("#speak").click()
+    page.wait_for_function(
+        "() => document.getElementById('pictures')?.shadowRoot.getElementById('step-reading')?.innerText[0] === '第'"
+    )
+    assert page.title() == "看内部 · Weft"
+
+
+def test_pictures_change_with_the_task_of_the_model(open_page: Any) -> None:
+    page = open_page("inside")
+    page.locator("#look-text").fill("Ein Hund")
+    page.wait_for_selector("#beam-section:not([hidden])")
+    page.locator("#model").select_option("questions")
+    page.wait_for_selector("#reasons-section:not([hidden])")
+    assert page.locator("#beam-section").is_hidden()
+    page.locator("#model").select_option("plays")
+    page.wait_for_selector("#next-section:not([hidden])")
+    assert page.locator("#reasons-section").is_hidden()
+
+
+def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
+    page = open_page()
+    translate(page, "\nEin Hund", "\na dog")
+    page.locator("#look").click()
+    page.wait_for_selector("#map td")
+    assert page.locator("#look-text").input_value() == "Ein Hund"
+    assert page.locator("#model").input_value() == "de-en"
+
+
+def test_the_colours_of_pictures_follow_the_look(open_page: Any) -> None:
+    page = open_page("inside", color_scheme="light")
+    page.locator("#look-text").fill("Ein Hund")
+    page.wait_for_selector("#overview canvas")
+    pixel = "c => [...c.getContext('2d').getImageData(0, 0, 1, 1).data].slice(0, 3)"
+    before = page.locator("#overview canvas").first.evaluate(pixel)
+    page.locator("#theme").click()
+    after = page.locator("#overview canvas").first.evaluate(pixel)
+    assert before != after
+
+
+def test_models_show_their_cards_and_curves(open_page: Any) -> None:
+    page = open_page("models")
+    cards = page.locator(".model")
+    page.wait_for_selector(".curve")
+    assert cards.locator("h2").all_inner_texts() == [model["id"] for model in MODELS]
+    first = cards.first.inner_text()
+    for part in (
+        "German → English",
+        "3+3 layers",
+        "BLEU   27.21",
+        "captions of photographs",
+    ):
+        assert part in first
+    assert "loss on dev: 4.00 at step 200, 2.25 at step 1,800" in first
+    assert cards.first.locator(".curve path").count() == 3
+    page.get_by_text("Samples while it learned").click()
+    assert "A dog ." in cards.first.inner_text()
+    assert "Its folder holds no record of the training." in cards.nth(1).inner_text()
+    assert cards.nth(1).locator("details").count() == 0
+
+
+# the server
+
+
+@pytest.mark.parametrize(
+    "task", ["translation", "language-modelling", "classification"]
+)
+def test_only_what_the_models_can_do_is_offered(
+    open_page: Any, server: StandIn, task: str
+) -> None:
+    server.models = [model for model in MODELS if model["task"] == task]
+    view = {
+        "translation": "translate",
+        "language-modelling": "generate",
+        "classification": "classify",
+    }[task]
+    page = open_page("nowhere")
+    links = page.locator("nav a").evaluate_all("all => all.map(a => a.hash)")
+    assert links == [f"#{view}", "#inside", "#models"]
+    assert page.locator(f"section.{view}").count() == 1
+
+
+def test_a_server_without_models_says_so(open_page: Any, server: StandIn) -> None:
+    server.models = []
+    page = open_page(waits_for=".notice")
+    assert page.locator("main").inner_text() == "This server has no models."
+
+
+def test_a_server_that_stops_is_waited_for(open_page: Any, server: StandIn) -> None:
+    page = open_page(refused=True)
+    translate(page, "Ein Hund", "a dog")
+    server.stop()
+    try:
+        page.locator("#text").fill("Eine Katze")
+        page.locator(
+            "#status", has_text="The server does not answer; trying again."
+        ).wait_for()
+    finally:
+        server.start()
+    result_of(page, "a cat")
+    assert page.locator("#status").is_hidden()
+
+
+def test_a_refusal_is_said_in_the_words_of_the_server(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page(refused=True)
+    page.locator("#source").select_option("de")
+    server.refusals.append(Refused(400, "a word of the server"))
+    page.locator("#text").fill("Ein Hund")
+    page.locator("#complaint", has_text="a word of the server").wait_for()
+    translate(page, "Eine Katze", "a cat")
+    assert page.locator("#complaint").is_hidden()
+
+
+def test_a_busy_server_is_asked_again(open_page: Any, server: StandIn) -> None:
+    page = open_page(refused=True)
+    page.locator("#source").select_option("de")
+    server.refusals.append(Refused(503, "busy", retry_after="1"))
+    page.locator("#text").fill("Ein Hund")
+    page.locator(
+        "#status", has_text="The server is busy; trying again in 1 s."
+    ).wait_for()
+    result_of(page, "a dog")
+    assert page.locator("#status").is_hidden()
+
+
+def test_a_key_is_asked_for_and_kept_for_the_tab_alone(
+    open_page: Any, server: StandIn
+) -> None:
+    server.key = "weft-123"
+    page = open_page(refused=True, waits_for="dialog")
+    page.locator("#key").fill("wrong")
+    page.keyboard.press("Enter")
+    page.locator("dialog", has_text="does not know this key").wait_for()
+    page.locator("#key").fill("weft-123")
+    page.get_by_role("button", name="Use it").click()
+    page.wait_for_selector("#text")
+    translate(page, "Ein Hund", "a dog")
+    kept = page.evaluate(
+        "[localStorage.getItem('weft-key'), sessionStorage.getItem('weft-key'), document.cookie]"
+    )
+    assert kept == [None, "weft-123", ""]
+    page.reload()
+    page.wait_for_selector("#text")
+    assert page.locator("dialog").count() == 0
+
+
+def test_no_key_given_says_what_the_server_says(
+    open_page: Any, server: StandIn
+) -> None:
+    server.key = "weft-123"
+    page = open_page(refused=True, waits_for="dialog")
+    page.keyboard.press("Escape")
+    page.locator(".refused", has_text="a key is needed").wait_for()
+
+
+# everyone
+
+
+def test_the_language_of_the_browser_comes_first_and_a_choice_stays(
+    open_page: Any,
+) -> None:
+    page = open_page(locale="zh-CN")
+    assert page.locator("nav").inner_text().split() == [
+        "翻译",
+        "续写",
+        "分类",
+        "看内部",
+        "模型",
+    ]
+    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+    translate(page, "Ein Hund", "a dog")
+    assert page.locator("#detected").inner_text() == "检测到：德语"
+    page.locator("#speak").click()
+    page.get_by_role("link", name="Look inside").wait_for()
+    assert page.locator("#text").input_value() == "Ein Hund"
+    result_of(page, "a dog")
+    page.reload()
+    page.get_by_role("link", name="Look inside").wait_for()
+
+
+def test_light_and_dark(open_page: Any) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light, dark = "rgb(251, 250, 247)", "rgb(20, 23, 28)"
+    page = open_page(color_scheme="dark")
+    assert page.evaluate(colour) == dark
+    page.get_by_role("button", name="Light").click()
+    assert page.evaluate(colour) == light
+    page.reload()
+    page.wait_for_selector("#text")
+    assert page.evaluate(colour) == light
+    page.get_by_role("button", name="Dark").click()
+    assert page.evaluate(colour) == dark
+
+
+def filled(page: Any, view: str) -> None:
+    """Fill a view with what it can show."""
+    field = {
+        "translate": "#text",
+        "generate": "#prompt",
+        "classify": "#sample",
+        "inside": "#look-text",
+    }.get(view)
+    if field:
+        page.locator(field).fill("Ein Hund rennt mit einem roten Hut im Schnee")
+    if view == "generate":
+        page.locator("#set-max_tokens").fill("5")
+        page.locator("#write").click()
+    done = {
+        "translate": ".word",
+        "generate": "#ended:not(:empty)",
+        "classify": ".reason",
+        "inside": "#map td",
+        "models": ".curve",
+    }
+    page.wait_for_selector(done[view])
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_a_narrow_screen_scrolls_downwards_only(open_page: Any, locale: str) -> None:
+    page = open_page(width=360, locale=locale)
+    for view in VIEWS:
+        page.evaluate("view => { location.hash = view; }", view)
+        page.wait_for_selector(f"section.{view}")
+        filled(page, view)
+        widths = page.evaluate(
+            "[document.documentElement.scrollWidth, document.body.scrollWidth]"
+        )
+        assert max(widths) <= 360, view
+    page.evaluate("location.hash = 'translate'")
+    page.wait_for_selector(".word")
+    for word in (0, 4, 8):
+        page.locator(".word").nth(word).click()
+        page.wait_for_selector("[role=option]")
+        box = page.locator(".popup").bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 360
+        page.keyboard.press("Escape")
+
+
+def test_the_tab_key_leads_through_everything(open_page: Any) -> None:
+    page = open_page()
+    translate(page, TEXT, "a dog runs in snow.")
+    page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+    come = []
+    name = "(e => e.id || e.hash || e.className)(document.activeElement)"
+    page.locator("#skip").focus()
+    for _ in range(30):
+        come.append(page.evaluate(name))
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break
+    ways = [
+        "skip",
+        "#translate",
+        "#generate",
+        "#classify",
+        "#inside",
+        "#models",
+        "speak",
+        "theme",
+        "source",
+        "text",
+        "swap",
+        "target",
+        "model",
+        "word",
+        "copy",
+        "look",
+    ]
+    places = [come.index(way) for way in ways]
+    assert places == sorted(places)
+    assert come.count("word") == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(open_page: Any, scheme: str) -> None:
+    axe = Path(os.environ.get("WEFT_AXE", ""))
+    if not axe.is_file():
+        pytest.skip("WEFT_AXE names no axe.min.js (npm package axe-core)")
+    page = open_page(color_scheme=scheme, bypass_csp=True)
+    script = axe.read_text("utf-8")
+    for view in VIEWS:
+        page.evaluate("view => { location.hash = view; }", view)
+        page.wait_for_selector(f"section.{view}")
+        filled(page, view)
+        page.wait_for_timeout(400)
+        page.evaluate(script)
+        found = page.evaluate(
+            "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa']}).then(r => r.violations)"
+        )
+        named = [
+            (
+                fault["id"],
+                fault["nodes"][0]["target"],
+                fault["nodes"][0]["failureSummary"],
+            )
+            for fault in found
+            if fault["impact"] in ("serious", "critical")
+        ]
+        assert named == [], view
