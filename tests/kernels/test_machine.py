@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from weft.kernels.torch_machine import (
     machine_for_torch,
     matrix_peak,
 )
+from weft.tasks.opening import needs_torch
 
 
 def test_more_threads_than_cores_are_said_to_be_slow() -> None:
@@ -51,6 +53,16 @@ def test_a_model_is_used_in_float32_unless_another_precision_is_asked_for() -> N
         machine_for_use("float16")
     if torch.cuda.is_available():
         assert machine_for_torch("float16").precision == "float16"
+
+
+def test_a_gpu_is_no_reason_to_load_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(Path, "exists", lambda path: True)  # also a driver's files
+    plain: Any = SimpleNamespace(is_recurrent=False)
+    recurrent: Any = SimpleNamespace(is_recurrent=True)
+    assert not needs_torch(plain)
+    assert needs_torch(plain, "torch")
+    assert needs_torch(recurrent)
 
 
 @pytest.mark.parametrize(

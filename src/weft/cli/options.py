@@ -130,7 +130,7 @@ UtilityName = Annotated[
 Precision = Annotated[
     str,
     typer.Option(
-        help="Precision of matrix products: float32, bfloat16, float16 (GPU only), or auto "
+        help="Precision of matrix products: float32, bfloat16, or auto "
         "for the fastest; int8 models use int8."
     ),
 ]

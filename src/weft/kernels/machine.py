@@ -5,13 +5,10 @@ A model in use on a CPU needs no more. What PyTorch measures and sets is in `tor
 
 import os
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from weft.errors import UsageError
 
-# files that the drivers of GPUs make: NVIDIA's, AMD's, and that of Windows' own Linux
-_GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _CPU_FACTS = Path("/proc/cpuinfo")
 
 
@@ -93,12 +90,6 @@ def refuse_for_use(precision: str, kernels: str = "auto") -> None:
         raise UsageError(
             f"precision = {precision}: it must be float32, bfloat16, float16 or auto"
         )
-
-
-def may_have_gpu() -> bool:
-    """Return whether there may be a GPU that PyTorch, if it is installed, can use."""
-    has_driver = any(Path(name).exists() for name in _GPU_FILES)
-    return has_driver and find_spec("torch") is not None
 
 
 def has_bfloat16_products() -> bool:

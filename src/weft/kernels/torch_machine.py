@@ -99,7 +99,7 @@ def choose_machine(
 def machine_for_torch(
     precision: str = "float32", kernels: str = "auto", sets_threads: bool = False
 ) -> Machine:
-    """Choose the machine of a model in use whose steps PyTorch takes, as on a GPU.
+    """Choose the machine of a model in use whose steps PyTorch takes; a GPU where there is one.
 
     `kernels`: "auto", or "torch": the model's own steps in plain operations, which are slower and
     can be watched. With `sets_threads`, for a command whose process is its own, PyTorch has as many

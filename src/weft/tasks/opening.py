@@ -1,6 +1,6 @@
 """A model folder is opened as its task: without PyTorch, unless the model needs it.
 
-It is needed by recurrent models, on a GPU, and where its steps were asked for.
+It is needed by recurrent models, and where its steps were asked for.
 """
 
 from importlib import import_module
@@ -11,7 +11,6 @@ from weft.errors import require_torch
 from weft.folder.model_folder import FolderConfig, open_model_folder
 from weft.kernels.machine import (
     machine_for_use,
-    may_have_gpu,
     refuse_for_use,
 )
 from weft.tasks.task import Task
@@ -64,7 +63,8 @@ def load_task(
 
 
 def needs_torch(config: FolderConfig, kernels: str = "auto") -> bool:
-    """Return whether a model is used by PyTorch: by its kind, the machine or the kernels asked
-    for.
+    """Return whether a model is used by PyTorch: by its kind, or the kernels asked for.
+
+    A GPU is no reason: small models are used faster by the CPU's engine, alone and many at once.
     """
-    return config.is_recurrent or kernels == "torch" or may_have_gpu()
+    return config.is_recurrent or kernels == "torch"
