@@ -92,6 +92,11 @@ class RowSearch:
             engines.append(member.engine)
         return _as_one(engines)
 
+    @property
+    def searcher(self) -> Engine:
+        """Return what searches: the models' engines, else their own steps."""
+        return self.engine or self._own_steps()
+
     def find(
         self, rows: list[SourceRow], settings: Resolved
     ) -> dict[SourceRow, list[Hypothesis]]:
@@ -107,7 +112,7 @@ class RowSearch:
 
     def tokens(self, row: SourceRow, settings: Resolved) -> Iterator[int]:
         """Yield the tokens of a row's only hypothesis, each as soon as it is found."""
-        engine = self.engine or self._own_steps()
+        engine = self.searcher
         try:
             (sentence,) = self._sentences([row], settings)
             yield from streamed_search(engine.session(1, 1), sentence, settings.beams)
@@ -214,16 +219,18 @@ class RowSearch:
         self, rows: Sequence[SourceRow], settings: Resolved
     ) -> list[Sentence]:
         """Return the rows in the form that the search takes, each with its output limit."""
-        return [
-            Sentence(
-                i,
-                row.ids,
-                self._most_tokens_of(row),
-                row.prefix,
-                self._allowed(row) if settings.uses_shortlist else (),
-            )
-            for i, row in enumerate(rows)
-        ]
+        return [self.sentence(i, row, settings) for i, row in enumerate(rows)]
+
+    def sentence(self, number: int, row: SourceRow, settings: Resolved) -> Sentence:
+        """Return a row in the form that the search takes, with its output limit and settings."""
+        return Sentence(
+            number,
+            row.ids,
+            self._most_tokens_of(row),
+            row.prefix,
+            self._allowed(row) if settings.uses_shortlist else (),
+            settings.beams,
+        )
 
     def _allowed(self, row: SourceRow) -> NDArray[np.int32]:
         """Return the target ids that the shortlist has for a row, and those of its prefix."""

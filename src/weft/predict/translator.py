@@ -7,19 +7,21 @@ depends on that text and the settings alone, never on the other texts beside it.
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
-from weft.decoding.risk import Utility, rank_by_utility
+from weft.decoding.risk import Utility
+from weft.decoding.sentences import Sentence
 from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
-from weft.predict.alignment import Floats, Link, coverage, links
+from weft.predict.alignment import Floats, Link, links
 from weft.predict.doubts import Doubts
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
+from weft.predict.ranking import by_coverage, least_risk
 from weft.predict.rows import Member, Resolved, RowSearch, written
 from weft.predict.segments import Plan, RowLengths, SourceRow, plan_rows
 from weft.predict.settings import DecodingSettings
@@ -33,6 +35,21 @@ FAR_BELOW = 0.7
 
 Attention = dict[SourceRow, list[Floats]]
 """The cross-attention (T, S) of each hypothesis of each row."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Texts and the rows that are searched for them, each different text once."""
+
+    texts: tuple[str, ...]
+    plans: dict[str, Plan]
+    settings: Resolved
+
+    @property
+    def rows(self) -> list[SourceRow]:
+        """Return the rows of all texts, each once, in their order."""
+        rows = chain.from_iterable(plan.rows for plan in self.plans.values())
+        return list(dict.fromkeys(rows))
 
 
 class Translator:
@@ -77,6 +94,11 @@ class Translator:
     def engine(self) -> Engine | None:
         """Return what searches in the place of the model's own steps."""
         return self._rows.engine
+
+    @property
+    def searcher(self) -> Engine:
+        """Return what searches for rows in any case: `engine`, else the model's own steps."""
+        return self._rows.searcher
 
     def ensemble(self, *others: "Translator") -> "Translator":
         """Return this model and others as one, which takes the mean of their probabilities.
@@ -131,6 +153,53 @@ class Translator:
             [texts] if isinstance(texts, str) else list(texts), resolved
         )
 
+    def plan(
+        self,
+        texts: Sequence[str],
+        settings: DecodingSettings | None = None,
+        **options: Any,
+    ) -> Planned:
+        """Return the rows that `translate` searches for these texts, with their settings.
+
+        What is found for each of them, here by `find` or elsewhere for its `sentence`, becomes the
+        translations in `assemble`. Raises UsageError for impossible settings.
+        """
+        return self._planned(texts, self._resolve(_requested(settings, options)))
+
+    def find(self, planned: Planned) -> dict[SourceRow, list[Hypothesis]]:
+        """Search for planned rows: the hypotheses of each, best first, or all of its samples.
+
+        Raises DivergedError and OutOfMemoryError as `translate`.
+        """
+        return self._rows.find(planned.rows, planned.settings)
+
+    def sentence(self, row: SourceRow, settings: Resolved, number: int = 0) -> Sentence:
+        """Return a planned row with its settings, in the form that a running search takes.
+
+        Raises UsageError for exhaustive search, which never runs beside others.
+        """
+        if settings.requested.exhaustive is not None:
+            raise UsageError(
+                "exhaustive: it takes no part in a running search; leave it out"
+            )
+        return self._rows.sentence(number, row, settings)
+
+    def assemble(
+        self, planned: Planned, found: Mapping[SourceRow, list[Hypothesis]]
+    ) -> list[Prediction]:
+        """Return the translations of planned texts, in their order, from what their rows became."""
+        settings = planned.settings
+        hypotheses = self._ranked(found, settings)
+        attention: Attention | None = None
+        if settings.requested.alignments:
+            best = {row: hypotheses[row][:1] for row in planned.rows}
+            attention = self._rows.attend(best, settings)
+        predictions: dict[str, Prediction] = {}
+        for text, plan in planned.plans.items():
+            prediction = self._assemble(text, plan, hypotheses, attention, settings)
+            predictions[text] = self._with_doubts(text, prediction)
+        return [predictions[text] for text in planned.texts]
+
     def translate_stream(
         self,
         texts: Iterable[str],
@@ -184,7 +253,8 @@ class Translator:
         """
         settings = self._resolve(DecodingSettings())
         plans = self._plan(list(texts))
-        ranked = self._find(_different_rows(plans.values()), settings)
+        rows = chain.from_iterable(plan.rows for plan in plans.values())
+        ranked = self._find(list(dict.fromkeys(rows)), settings)
         return {row.ids: hypotheses[0] for row, hypotheses in ranked.items()}
 
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
@@ -231,18 +301,13 @@ class Translator:
 
     def _translate(self, texts: Sequence[str], settings: Resolved) -> list[Prediction]:
         """Plan, search every different row once, and put the texts together again."""
-        # each row alone: a translation depends on its own text, whatever is translated with it
+        planned = self._planned(texts, settings)
+        return self.assemble(planned, self.find(planned))
+
+    def _planned(self, texts: Sequence[str], settings: Resolved) -> Planned:
+        """Plan each text alone: a translation depends on its own text, whatever is beside it."""
         plans = self._plan(list(dict.fromkeys(texts)), settings.prefix)
-        hypotheses = self._find(_different_rows(plans.values()), settings)
-        attention: Attention | None = None
-        if settings.requested.alignments:
-            best = {row: ranked[:1] for row, ranked in hypotheses.items()}
-            attention = self._rows.attend(best, settings)
-        predictions: dict[str, Prediction] = {}
-        for text, plan in plans.items():
-            prediction = self._assemble(text, plan, hypotheses, attention, settings)
-            predictions[text] = self._with_doubts(text, prediction)
-        return [predictions[text] for text in texts]
+        return Planned(tuple(texts), plans, settings)
 
     def _with_doubts(self, text: str, prediction: Prediction) -> Prediction:
         """Add the words of the text that training never had, and whether the model is less sure
@@ -256,22 +321,28 @@ class Translator:
 
     def _find(
         self, rows: list[SourceRow], settings: Resolved
-    ) -> dict[SourceRow, list[Hypothesis]]:
+    ) -> Mapping[SourceRow, list[Hypothesis]]:
         """Return the hypotheses of every row, ranked."""
+        return self._ranked(self._rows.find(rows, settings), settings)
+
+    def _ranked(
+        self, found: Mapping[SourceRow, list[Hypothesis]], settings: Resolved
+    ) -> Mapping[SourceRow, list[Hypothesis]]:
+        """Return what was found, ranked by risk or coverage where that was asked for."""
         requested = settings.requested
-        hypotheses = self._rows.find(rows, settings)
         if requested.mbr is not None:
-            hypotheses = {
-                row: self._least_risk(samples, requested)
-                for row, samples in hypotheses.items()
+            utility = self.utilities[_utility(requested)]
+            return {
+                row: least_risk(samples, self._text_of, utility, requested.n_best)
+                for row, samples in found.items()
             }
         if requested.coverage_penalty:
-            attention = self._rows.attend(hypotheses, settings)
-            hypotheses = {
-                row: _by_coverage(ranked, attention[row], requested)
-                for row, ranked in hypotheses.items()
+            attention = self._rows.attend(found, settings)
+            return {
+                row: by_coverage(ranked, attention[row], requested)
+                for row, ranked in found.items()
             }
-        return hypotheses
+        return found
 
     def _pieces(self, plan: Plan, settings: Resolved) -> Iterator[str]:
         """Yield the translation of a text piece by piece, with the gaps between its segments."""
@@ -297,19 +368,6 @@ class Translator:
                 yield line[shown:]
                 shown = len(line)
 
-    def _least_risk(
-        self, samples: list[Hypothesis], requested: DecodingSettings
-    ) -> list[Hypothesis]:
-        """Return the samples most like the others, with their mean utility as their score."""
-        texts = [self._text_of(sample) for sample in samples]
-        log_probs = [sample.log_prob for sample in samples]
-        utility = self.utilities[_utility(requested)]
-        ranked = rank_by_utility(texts, log_probs, utility)
-        return [
-            replace(samples[number], score=mean)
-            for number, mean in ranked[: requested.n_best]
-        ]
-
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
         return plan_rows(texts, self.src_tokenizer, self.lengths, self.src_lang, prefix)
 
@@ -317,7 +375,7 @@ class Translator:
         self,
         text: str,
         plan: Plan,
-        hypotheses: dict[SourceRow, list[Hypothesis]],
+        hypotheses: Mapping[SourceRow, list[Hypothesis]],
         attention: Attention | None,
         settings: Resolved,
     ) -> Prediction:
@@ -433,25 +491,6 @@ def _requested(
             f"settings are DecodingSettings, not a {type(settings).__name__}; options are given by name"
         )
     return replace(settings or DecodingSettings(), **options)
-
-
-def _different_rows(plans: Iterable[Plan]) -> list[SourceRow]:
-    """Return the rows of all plans, each once, in their order."""
-    return list(dict.fromkeys(row for plan in plans for row in plan.rows))
-
-
-def _by_coverage(
-    hypotheses: list[Hypothesis],
-    attention: Sequence[Floats],
-    requested: DecodingSettings,
-) -> list[Hypothesis]:
-    """Return the `n_best` by score and coverage; those that were cut come after all others."""
-    scored: list[Hypothesis] = []
-    for hypothesis, part in zip(hypotheses, attention, strict=True):
-        bonus = requested.coverage_penalty * coverage(part)
-        scored.append(replace(hypothesis, score=hypothesis.score + bonus))
-    scored.sort(key=lambda other: (not other.finished, -other.score))
-    return scored[: requested.n_best]
 
 
 def _utility(requested: DecodingSettings) -> str:
