@@ -102,6 +102,20 @@ class Tokenizer:
         ids: list[int] = self._inner.encode(prepared, add_special_tokens=False).ids
         return ids
 
+    def encode_begun(self, text: str) -> tuple[list[int], bytes]:
+        """Encode the beginning of a text: the ids of its whole words, and the bytes of the last.
+
+        That one may go on, and then has other ids; it is white space where the text ends with
+        some. A character or a byte that has an id of its own never goes on.
+        """
+        encoding = self._inner.encode(self._prepare(text), add_special_tokens=False)
+        ids: list[int] = encoding.ids
+        if self.settings.kind in ("character", "byte") or not ids:
+            return ids, b""
+        words: list[int | None] = encoding.word_ids
+        num_whole = words.index(words[-1])
+        return ids[:num_whole], self.spell(ids[num_whole:], begins=False)
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode each text as `encode` does, in parallel."""
         prepared = list(map(self._prepare, texts))

@@ -8,7 +8,7 @@ Shapes: A active sentences, k hypotheses in the widest beam of these, R rows of 
 hypotheses), m candidates of a row, T positions.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -32,8 +32,6 @@ from weft.decoding.places import NO_NUMBERS, Places
 from weft.decoding.samples import draw_tokens
 from weft.decoding.slots import Mix, Outcome
 from weft.errors import DivergedError
-
-_NO_IDS = np.empty(0, np.int32)
 
 
 class Search(Places):
@@ -138,7 +136,7 @@ class Search(Places):
         searched = sizes[~is_drawn]
         banned: Tokens | None = slots[0].banned
         for slot in slots:
-            if slot.banned is not banned or slot.settings.no_repeat_ngrams:
+            if slot.banned is not banned or slot.bans_by_row:
                 banned = None
         width = int(sizes.max())
         candidates = int(searched.max(initial=1))
@@ -233,18 +231,15 @@ class Search(Places):
             ends = np.arange(1, count + 1) * len(mix.banned)
             return np.tile(mix.banned, count), ends
         banned = []
+        lens = []
         rows = zip(sentences.tolist(), beams.tolist(), strict=True)
         for index, beam in rows:
             slot = self._slot(index)
-            banned.append(slot.banned)
-            if n := slot.settings.no_repeat_ngrams:
-                tokens = self.tokens[index, beam, : self.lengths[index]]
-                banned.append(_repeating(tokens.tolist(), n))
-            else:
-                banned.append(_NO_IDS)
-        lens = [len(ids) for ids in banned]
-        ends = np.cumsum(lens, dtype=np.int64)[1::2]
-        return np.concatenate(banned), ends
+            length = self.lengths[index] if slot.bans_by_row else 0
+            ids = slot.banned_after(self.tokens[index, beam, :length])
+            banned += ids
+            lens.append(sum(map(len, ids)))
+        return np.concatenate(banned), np.cumsum(lens, dtype=np.int64)
 
     def _choose(self, mix: Mix, top_log_probs: Floats, top_ids: Tokens) -> Extensions:
         """Choose the most probable extensions of each beam, and extend each sample by its own."""
@@ -344,14 +339,3 @@ class Search(Places):
         if finished:
             ids = ids[:-1]
         return Hypothesis(ids, log_prob, float(score), token_log_probs, finished)
-
-
-def _repeating(tokens: Sequence[int], n: int) -> Tokens:
-    """List what would make the last n - 1 tokens and the next one a run that occurred already."""
-    newest = tokens[len(tokens) - n + 1 :]
-    following = [
-        tokens[i + n - 1]
-        for i in range(len(tokens) - n + 1)
-        if tokens[i : i + n - 1] == newest
-    ]
-    return np.array(following, np.int32)

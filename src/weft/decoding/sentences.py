@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, runtime_checkable
 
-from weft.decoding.decoder import Ids
+from weft.decoding.decoder import Ids, Tokens
 from weft.decoding.sampling import Sampling
 from weft.errors import UsageError
 
@@ -47,13 +47,23 @@ class SampleSettings(BeamSettings):
     seed: int = 1
 
 
+@runtime_checkable
+class Stem(Protocol):
+    """A beginning that an output has after its prefix, by whichever tokens."""
+
+    def banned(self, tokens: Sequence[int], /) -> Tokens | None:
+        """Return the ids that cannot come after these, the first ones; None where all can."""
+        ...
+
+
 @dataclass(frozen=True)
 class Sentence:
     """Ids of a source, its number, and how many new tokens its output may have, eos counted.
 
     Every output begins with `prefix`, however improbable; its tokens count as new ones. If
     `allowed` has ids, in ascending order, an output has no others; those of the prefix are among
-    them. `settings` are its own, None those of the search.
+    them. `settings` are its own, None those of the search. What follows the prefix begins with the
+    `stem`.
     """
 
     number: int
@@ -62,6 +72,7 @@ class Sentence:
     prefix: Sequence[int] = ()
     allowed: Ids = ()
     settings: BeamSettings | None = None
+    stem: Stem | None = None
 
 
 @runtime_checkable

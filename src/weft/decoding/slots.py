@@ -4,6 +4,7 @@ Shapes: A active sentences.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
@@ -35,6 +36,25 @@ class Slot:
     drawing: Drawing | None
     pool: list[Hypothesis] = field(default_factory=list)
     samples: dict[int, Hypothesis] = field(default_factory=dict)
+
+    @property
+    def bans_by_row(self) -> bool:
+        """Return whether the ids that may not come next differ between its hypotheses."""
+        has_stem = self.sentence.stem is not None
+        return has_stem or self.settings.no_repeat_ngrams > 0
+
+    def banned_after(self, tokens: Tokens) -> list[Tokens]:
+        """List the ids that may not come after these tokens; some may be in several parts."""
+        banned = [self.banned]
+        if n := self.settings.no_repeat_ngrams:
+            banned.append(_repeating(tokens.tolist(), n))
+        stem = self.sentence.stem
+        num_forced = len(self.sentence.prefix)
+        if stem is not None and len(tokens) >= num_forced:
+            impossible = stem.banned(tokens[num_forced:].tolist())
+            if impossible is not None:
+                banned.append(impossible)
+        return banned
 
     def keep(self, hypothesis: Hypothesis) -> None:
         """Put one that ended into the pool of the `n_best`, after those of its score."""
@@ -78,3 +98,14 @@ def id_array(ids: tuple[int, ...]) -> Tokens:
 def penalty_table(alpha: float, count: int) -> Floats:
     """Return what scores are divided by, for 0 tokens and more (`count` of them)."""
     return np.asarray(length_penalties(alpha, count - 1), np.float32)
+
+
+def _repeating(tokens: Sequence[int], n: int) -> Tokens:
+    """List what would make the last n - 1 tokens and the next one a run that occurred already."""
+    newest = tokens[len(tokens) - n + 1 :]
+    following = [
+        tokens[i + n - 1]
+        for i in range(len(tokens) - n + 1)
+        if tokens[i : i + n - 1] == newest
+    ]
+    return np.array(following, np.int32)

@@ -30,7 +30,7 @@ from weft.errors import OutOfMemoryError
 from weft.predict.alignment import CrossAttention, Floats
 from weft.predict.batching import in_batches, in_halves, in_threads
 from weft.predict.prediction import OutputLimit
-from weft.predict.segments import SourceRow
+from weft.predict.segments import Plan, SourceRow
 from weft.predict.settings import BANNED, DecodingSettings
 
 R = TypeVar("R")
@@ -63,6 +63,21 @@ class Resolved:
     beams: BeamSettings
     prefix: tuple[int, ...] = ()
     uses_shortlist: bool = False
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Texts and the rows that are searched for them, each different text once."""
+
+    texts: tuple[str, ...]
+    plans: dict[str, Plan]
+    settings: Resolved
+
+    @property
+    def rows(self) -> list[SourceRow]:
+        """Return the rows of all texts, each once, in their order."""
+        rows = chain.from_iterable(plan.rows for plan in self.plans.values())
+        return list(dict.fromkeys(rows))
 
 
 @dataclass(frozen=True)

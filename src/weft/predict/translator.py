@@ -4,27 +4,30 @@ A translator loads nothing; it is given a built model and its tokenizers. What a
 depends on that text and the settings alone, never on the other texts beside it.
 """
 
-import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
 from weft.config import DecodingSection
-from weft.data.tokenizer import EOS_ID, Tokenizer
+from weft.data.tokenizer import Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.risk import Utility
 from weft.decoding.sentences import Sentence
 from weft.decoding.shortlist import Shortlist
 from weft.errors import UsageError
 from weft.predict.alignment import Floats, Link, links
+from weft.predict.completion import Completer, Completion
 from weft.predict.doubts import Doubts
+from weft.predict.pieces import pieces
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
 from weft.predict.ranking import by_coverage, least_risk
-from weft.predict.rows import Member, Resolved, RowSearch, written
+from weft.predict.rows import Member, Planned, Resolved, RowSearch, written
 from weft.predict.segments import Plan, RowLengths, SourceRow, plan_rows
 from weft.predict.settings import DecodingSettings
+from weft.predict.stems import Spellings
 from weft.predict.text import one_line
 from weft.predict.words import Segment, WordReport, WordReporter
 
@@ -35,21 +38,6 @@ FAR_BELOW = 0.7
 
 Attention = dict[SourceRow, list[Floats]]
 """The cross-attention (T, S) of each hypothesis of each row."""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """Texts and the rows that are searched for them, each different text once."""
-
-    texts: tuple[str, ...]
-    plans: dict[str, Plan]
-    settings: Resolved
-
-    @property
-    def rows(self) -> list[SourceRow]:
-        """Return the rows of all texts, each once, in their order."""
-        rows = chain.from_iterable(plan.rows for plan in self.plans.values())
-        return list(dict.fromkeys(rows))
 
 
 class Translator:
@@ -241,6 +229,43 @@ class Translator:
         (plan,) = self._plan([text], resolved.prefix).values()
         return self._pieces(plan, resolved)
 
+    def complete(
+        self,
+        source: str,
+        prefix: str = "",
+        *,
+        alternatives: int = 0,
+        settings: DecodingSettings | None = None,
+        **options: Any,
+    ) -> Completion:
+        """Translate one text so that the translation begins with exactly this text.
+
+        The prefix may end inside a word: then the next tokens are those that say the rest of its
+        letters, and perhaps more. White space at its end begins the next word. Up to so many
+        `alternatives` are other words that may come next, each with the translation that follows
+        from it. A search finds them all, greedy where `beam_size` is 1; `settings` and `options`
+        are those of `translate`, without those that need more than one search.
+
+        Raises UsageError for impossible settings, else as `translate`.
+        """
+        if alternatives < 0:
+            raise UsageError(
+                f"alternatives = {alternatives}: it must be a whole number, at least 0"
+            )
+        requested = _requested(settings, options)
+        is_more = requested.sampling or requested.exhaustive or requested.prefix
+        if is_more or requested.coverage_penalty:
+            raise UsageError(
+                "complete goes on with a search; leave out samples, exhaustive, coverage_penalty and another prefix"
+            )
+        planned = self._planned([source], self._resolve(requested))
+        return Completer(self, planned).complete(prefix, alternatives)
+
+    @cached_property
+    def spellings(self) -> Spellings:
+        """Return the letters of every token of the target."""
+        return Spellings(self.tgt_tokenizer)
+
     def segments(self, text: str) -> tuple[str, ...]:
         """Return the parts in which `translate` translates a text, each a single line."""
         (plan,) = self._plan([text]).values()
@@ -333,7 +358,7 @@ class Translator:
         if requested.mbr is not None:
             utility = self.utilities[_utility(requested)]
             return {
-                row: least_risk(samples, self._text_of, utility, requested.n_best)
+                row: least_risk(samples, self.text_of, utility, requested.n_best)
                 for row, samples in found.items()
             }
         if requested.coverage_penalty:
@@ -349,24 +374,11 @@ class Translator:
         is_begun = False
         for white, row in zip(plan.before, plan.rows, strict=True):
             before = plan.gap(white, self.tgt_lang) if is_begun else plan.indent
-            for piece in self._pieces_of_segment(row, settings):
+            tokens = self._rows.tokens(row, settings)
+            for piece in pieces(tokens, self.tgt_tokenizer):
                 yield before + piece
                 before = ""
                 is_begun = True
-
-    def _pieces_of_segment(self, row: SourceRow, settings: Resolved) -> Iterator[str]:
-        """Yield what each token adds to the text; bytes wait until their character is whole."""
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        text = ""
-        shown = 0
-        tokens = chain(self._rows.tokens(row, settings), [EOS_ID])
-        for number, token in enumerate(tokens):
-            spelled = self.tgt_tokenizer.spell([token], begins=number == 0)
-            text += decoder.decode(spelled, final=token == EOS_ID)
-            line = one_line(text)
-            if len(line) > shown:
-                yield line[shown:]
-                shown = len(line)
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
         return plan_rows(texts, self.src_tokenizer, self.lengths, self.src_lang, prefix)
@@ -392,7 +404,7 @@ class Translator:
             n_best.append(self._join(plan, chosen))
         best = [segment[0] for segment in segments]
         tokens = [self.tgt_tokenizer.pieces(written(hypothesis)) for hypothesis in best]
-        texts = [self._text_of(hypothesis) for hypothesis in best]
+        texts = [self.text_of(hypothesis) for hypothesis in best]
         log_probs = [hypothesis.token_log_probs for hypothesis in best]
         alignments = None
         words = None
@@ -474,11 +486,12 @@ class Translator:
     def _join(self, plan: Plan, segments: list[Hypothesis]) -> Alternative:
         """Join one hypothesis of each segment to a translation of the text."""
         score = sum(segment.score for segment in segments) / len(segments)
-        texts = [self._text_of(segment) for segment in segments]
+        texts = [self.text_of(segment) for segment in segments]
         is_cut = plan.cut or not all(segment.finished for segment in segments)
         return Alternative(plan.join(texts, self.tgt_lang), score, is_cut)
 
-    def _text_of(self, hypothesis: Hypothesis) -> str:
+    def text_of(self, hypothesis: Hypothesis) -> str:
+        """Return a hypothesis of a row as text."""
         return one_line(self.tgt_tokenizer.decode(hypothesis.ids))
 
 

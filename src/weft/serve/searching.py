@@ -11,9 +11,9 @@ from weft.decoding.sentences import BeamSettings, Sentence
 from weft.decoding.slots import Outcome
 from weft.errors import UsageError
 from weft.predict.prediction import Prediction
-from weft.predict.rows import Resolved
+from weft.predict.rows import Planned, Resolved
 from weft.predict.segments import SourceRow
-from weft.predict.translator import Planned, Translator
+from weft.predict.translator import Translator
 from weft.serve.jobs import Caller, Job
 from weft.serve.running import as_refusal
 
