@@ -89,6 +89,15 @@ def test_words_that_are_kept_stand_in_their_sentence() -> None:
         assert turned(source) == f"<p>twice {kept} press</p>"
 
 
+def test_elements_of_asked_names_are_kept() -> None:
+    source = "<p>press <X>a <b>b</b></X> twice</p>"
+    document = read_html(source, kept=["x"])
+    assert [segment.text for segment in document.segments] == ["press twice"]
+    written = translate_document(document, lambda found: list(map(upper, found)))
+    assert written == "<p>PRESS <X>a <b>b</b></X> TWICE</p>"
+    assert texts(source) == ["press a b twice"]
+
+
 def test_tags_follow_their_words() -> None:
     assert turned('<p>the <a href="u">red</a> car</p>') == (
         '<p>car <a href="u">red</a> the</p>'

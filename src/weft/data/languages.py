@@ -65,6 +65,14 @@ pl:polonais:polnisch:polaco:polacco:польский pt:portugais:portugiesisch:
 ru:russe:russisch:ruso:russo:俄语:ロシア語 tr:turc:türkisch:turco:турецкий
 zh:chinois:chinesisch:chino:cinese:chinês:китайский:中国語
 """
+# What no header of a column says, but a list of languages must: variants that are known by a name.
+_VARIANTS = {
+    "nb": "Norwegian Bokmål",
+    "nn": "Norwegian Nynorsk",
+    "pt-BR": "Portuguese (Brazil)",
+    "zh-Hans": "Chinese (simplified)",
+    "zh-Hant": "Chinese (traditional)",
+}
 _COUNTRIES = {"cn": "zh", "jp": "ja", "cz": "cs", "dk": "da", "gr": "el", "ua": "uk"}
 
 
@@ -84,8 +92,17 @@ def _codes_by_name() -> dict[str, str]:
     return by_name
 
 
+def _names_by_code() -> dict[str, str]:
+    names: dict[str, str] = {}
+    for entry in _NAMES.split():
+        code, first, *_ = entry.split(":")
+        names.setdefault(code, first.title())
+    return names
+
+
 _KNOWN = _known_codes()
 _BY_NAME = _codes_by_name()
+_ENGLISH = _names_by_code()
 # A language with its region or script: "English (United States)", "French [FR]".
 _WITH_REGION = re.compile(r"\s*(\S+)\s*[(\[（]([^()\[\]（）]{2,40})[)\]）]\s*")
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,6}")
@@ -115,6 +132,18 @@ def _cased(subtag: str) -> str:
 def primary(tag: str) -> str:
     """Return the language without script and region: `zh` of `zh-Hant-TW`."""
     return (canonical(tag) or UNKNOWN).split("-")[0]
+
+
+def english_name(tag: str) -> str:
+    """Return what a language is called in English, `German` or `Chinese (traditional)`; its code
+    where no name is known.
+    """
+    code = canonical(tag) or tag
+    first, _, rest = code.partition("-")
+    name = _ENGLISH.get(first)
+    if code in _VARIANTS or name is None:
+        return _VARIANTS.get(code, code)
+    return f"{name} ({rest})" if rest else name
 
 
 def direction(src: str, tgt: str) -> str:

@@ -5,7 +5,7 @@ page itself excludes, with `translate="no"` or the class `notranslate`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from html import unescape
 
 from weft.documents.document import FileDocument, Kind, TextDocument, decode_file
@@ -49,9 +49,9 @@ _DECLARED = re.compile(rb"<meta\s[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)",
 _HEAD_BYTES = 4096
 
 
-def read_html(text: str) -> TextDocument:
-    """Read HTML, a whole page or pieces of one."""
-    return _Reader(text).document()
+def read_html(text: str, kept: Collection[str] = ()) -> TextDocument:
+    """Read HTML, a whole page or pieces of one. Elements with `kept` names stay as they are."""
+    return _Reader(text, kept).document()
 
 
 def open_html(content: bytes, name: str) -> FileDocument:
@@ -98,8 +98,9 @@ SYNTAX = Syntax(_WHITE, decode, escapes_of, collapses=True)
 class _Reader:
     """Goes through the tokens of a text once."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, kept: Collection[str] = ()) -> None:
         self._tokens = list(scan(text))
+        self._kept = {name.lower() for name in kept} | _KEPT
         self._ends = _ends(self._tokens)
         self._blocks = [0]  # how many block tags there are before each token
         for token in self._tokens:
@@ -139,7 +140,7 @@ class _Reader:
             return None
         if token.name in _HIDDEN:
             return Kind.EMPTY
-        if token.name in _KEPT or _is_excluded(token) or self._is_address(place):
+        if token.name in self._kept or _is_excluded(token) or self._is_address(place):
             return Kind.KEPT
         return None
 

@@ -88,6 +88,11 @@ class Translator:
         """Return what searches for rows in any case: `engine`, else the model's own steps."""
         return self._rows.searcher
 
+    @property
+    def can_align(self) -> bool:
+        """Return whether it knows which words belong together; a recurrent model does not."""
+        return all(member.cross_attention for member in self._rows.members)
+
     def ensemble(self, *others: "Translator") -> "Translator":
         """Return this model and others as one, which takes the mean of their probabilities.
 
@@ -301,7 +306,7 @@ class Translator:
                 f"prefix: it has {len(forced)} tokens, and the model writes {self.max_len - 1}; shorten it"
             )
         needs_attention = requested.alignments or requested.coverage_penalty
-        if needs_attention and not all(member.cross_attention for member in members):
+        if needs_attention and not self.can_align:
             raise UsageError(
                 "alignments and coverage_penalty need the attention of a model, which was not given"
             )

@@ -1,0 +1,349 @@
+"""The translations of clients' texts: what is no text in them stays as it is.
+
+A client's text is a small document: lines, tags, placeholders. A model reads its segments; line
+breaks, blank lines, indents and tags come back (`weft.documents`).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from weft.documents.document import Document, TextDocument
+from weft.documents.document import Translated as Aligned
+from weft.documents.driver import fill_document, needs_alignment, texts_of
+from weft.documents.plain import read_plain
+from weft.documents.writing import write_segment
+from weft.errors import UsageError
+from weft.predict.prediction import Prediction
+from weft.predict.settings import DecodingSettings
+from weft.serve.catalogue import Catalogue, ServedModel
+from weft.serve.jobs import Caller
+from weft.serve.limits import Limits
+from weft.serve.refusals import InvalidRequest, UnknownPair
+from weft.serve.service import Service, Translated
+
+Read = Callable[[str], TextDocument]
+
+_ANY = "any language"
+_SURE = 0.5  # the least confidence with which a text among several speaks for itself
+_QUICK = 5_000  # characters, which are read into documents between two other requests
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The wishes of a client: what it wants to know of translations, and how they are found.
+
+    `read` says what its texts are. `alternatives` is how many others it wants beside each.
+    """
+
+    read: Read = read_plain
+    alternatives: int = 0
+    words: bool = False
+    model: str | None = None
+    settings: DecodingSettings = field(default_factory=DecodingSettings)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The translation of a text, and what is known of each of its segments.
+
+    `confidence` is None where the client said the language. `predictions` are those of the
+    document's segments, and `written` what stands in the text in their place; none where nothing
+    was translated, as the languages are the same.
+    """
+
+    text: str
+    src: str
+    confidence: float | None
+    document: TextDocument
+    predictions: tuple[Prediction, ...] = ()
+    written: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+
+    def alternatives(self, most: int) -> list[str]:
+        """Return other translations, the best first, each once and without the one in `text`."""
+        others = [row["text"] for row in self.n_best(most + 1)[1:]]
+        return [text for text in others if text.strip()][:most]
+
+    def n_best(self, most: int) -> list[dict[str, Any]]:
+        """Return the translation and others, with their scores, each text once.
+
+        The j-th joins the j-th of each segment. Only the first has its tags by the alignment.
+        """
+        found: dict[str, float | None] = {self.text: self.score()}
+        n_bests = [prediction.n_best for prediction in self.predictions]
+        for number in range(1, max(map(len, n_bests), default=0)):
+            chosen = [n_best[min(number, len(n_best) - 1)] for n_best in n_bests]
+            others = [Aligned(one.text) for one in chosen]
+            text = self.document.write(_written(self.document, others))
+            found.setdefault(text, _mean([one.score for one in chosen]))
+        rows = [{"text": text, "score": score} for text, score in found.items()]
+        return rows[:most]
+
+    def score(self) -> float | None:
+        """Return the mean score of its segments; None where nothing was translated."""
+        scores = [prediction.score for prediction in self.predictions]
+        return _mean([score for score in scores if score is not None])
+
+    def marks(self) -> list[str]:
+        """Return what may be wrong with it, in words that do not change."""
+        every = self.predictions
+        marks = {
+            "cut": any(prediction.truncated for prediction in every),
+            "repetition": any(prediction.repetition for prediction in every),
+            "short": any(prediction.short for prediction in every),
+            "unsure": any(prediction.unsure for prediction in every),
+            "empty": any(prediction.empty for prediction in every),
+        }
+        return [name for name, holds in marks.items() if holds]
+
+    def unknown_words(self) -> list[str]:
+        """Return the words that the model never saw in training, each once."""
+        words = chain.from_iterable(
+            prediction.unknown_words for prediction in self.predictions
+        )
+        return list(dict.fromkeys(words))
+
+
+def _mean(scores: Sequence[float]) -> float | None:
+    return sum(scores) / len(scores) if scores else None
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """The language of a text, and how sure that is; None where the client said it."""
+
+    src: str
+    confidence: float | None = None
+
+
+async def translate_texts(
+    service: Service,
+    texts: Sequence[str],
+    languages: tuple[str | None, str],
+    caller: Caller,
+    wish: Wish | None = None,
+) -> list[Answer]:
+    """Translate texts from a language, or each from the one that it is in.
+
+    `languages` are codes of the models. A text in the target's language stays as it is.
+    """
+    wish = wish or Wish()
+    documents = await _read(texts, wish.read)
+    return await _translate_documents(service, documents, languages, caller, wish)
+
+
+async def translate_file(
+    service: Service,
+    document: Document[bytes],
+    languages: tuple[str | None, str],
+    caller: Caller,
+) -> bytes:
+    """Translate a file, as `translate_texts` does a text."""
+    src, tgt = languages
+    if src is None:
+        (guess,) = _guess(service, [document], tgt)
+        src = guess.src
+    if src == tgt:
+        return document.write([segment.source for segment in document.segments])
+    found = await _translate(service, [document], (src, tgt), caller, Wish())
+    texts = texts_of(document)
+    return await asyncio.to_thread(
+        fill_document, document, [_aligned(found[text]) for text in texts]
+    )
+
+
+async def _translate_documents(
+    service: Service,
+    documents: Sequence[TextDocument],
+    languages: tuple[str | None, str],
+    caller: Caller,
+    wish: Wish,
+) -> list[Answer]:
+    """Translate documents, as `translate_texts` does texts."""
+    src, tgt = languages
+    guesses = [_Guess(src)] * len(documents) if src else []
+    if src is None:
+        guesses = _guess(service, documents, tgt)
+    done: dict[tuple[str, str], Translated] = {}
+    for language in dict.fromkeys(guess.src for guess in guesses):
+        own = [
+            document
+            for document, guess in zip(documents, guesses, strict=True)
+            if guess.src == language
+        ]
+        if language != tgt:
+            found = await _translate(service, own, (language, tgt), caller, wish)
+            done |= {(language, text): one for text, one in found.items()}
+    return [
+        _answer(document, guess, done)
+        for document, guess in zip(documents, guesses, strict=True)
+    ]
+
+
+async def _read(texts: Sequence[str], read: Read) -> list[TextDocument]:
+    """Read texts as documents, long ones in a thread. Raises InvalidRequest."""
+
+    def read_all() -> list[TextDocument]:
+        return [read(text) for text in texts]
+
+    try:
+        if sum(map(len, texts)) <= _QUICK:
+            return read_all()
+        return await asyncio.to_thread(read_all)
+    except UsageError as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def _answer(
+    document: TextDocument, guess: _Guess, done: dict[tuple[str, str], Translated]
+) -> Answer:
+    """Return the translation of a document from those of its texts."""
+    texts = [segment.text for segment in document.segments]
+    found = [done[guess.src, text] for text in texts if (guess.src, text) in done]
+    if len(found) < len(texts) or not found:
+        sources = [segment.source for segment in document.segments]
+        text = document.write(sources)
+        return Answer(text, guess.src, guess.confidence, document)
+    written = _written(document, map(_aligned, found))
+    return Answer(
+        text=document.write(written),
+        src=guess.src,
+        confidence=guess.confidence,
+        document=document,
+        predictions=tuple(one.prediction for one in found),
+        written=tuple(written),
+        models=found[0].models,
+    )
+
+
+def _aligned(one: Translated) -> Aligned:
+    """Return a translation with its alignment; that of a second model is not with the source."""
+    alignment = _alignment_of(one.prediction) if len(one.models) == 1 else ()
+    return Aligned(one.prediction.text, alignment)
+
+
+def _written(document: TextDocument, translated: Iterable[Aligned]) -> list[str]:
+    """Return the translations of segments as they stand in a document, with their tags."""
+    pairs = zip(document.segments, translated, strict=True)
+    return [write_segment(*pair) for pair in pairs]
+
+
+async def _translate(
+    service: Service,
+    documents: Sequence[Document[Any]],
+    languages: tuple[str, str],
+    caller: Caller,
+    wish: Wish,
+) -> dict[str, Translated]:
+    """Translate the texts of documents of a language, in parts that the service takes at once."""
+    every = chain.from_iterable(map(texts_of, documents))
+    texts = list(dict.fromkeys(every))
+    if not texts:
+        return {}
+    model = _model(service.catalogue, languages, wish.model)
+    settings = _settings(documents, model, wish)
+    done: dict[str, Translated] = {}
+    for part in _parts(texts, service.limits):
+        translated = await service.translate(
+            part, *languages, caller, settings=settings, model=wish.model
+        )
+        done |= zip(part, translated, strict=True)
+    return done
+
+
+def _model(
+    catalogue: Catalogue, languages: tuple[str, str], name: str | None
+) -> ServedModel:
+    """Return the model that writes the translation. Raises UnknownModel and UnknownPair."""
+    if name is not None:
+        return catalogue.model(name, "translation")
+    return catalogue.route(*languages)[-1]
+
+
+def _settings(
+    documents: Sequence[Document[Any]], model: ServedModel, wish: Wish
+) -> DecodingSettings:
+    """Return the settings that give what is wished: an alignment where it is of use, and a beam
+    that holds the alternatives.
+    """
+    settings = wish.settings
+    wanted: dict[str, Any] = {}
+    if any(map(needs_alignment, documents)) and can_align(model):
+        wanted["alignments"] = True
+    if wish.words:
+        wanted["alignments"] = True
+    if wish.alternatives:
+        count = wish.alternatives + 1
+        wanted["n_best"] = count
+        if settings.beam_size is None and settings.sampling is None:
+            wanted["beam_size"] = max(model.predictor.decoding.beam_size, count)
+    return replace(settings, **wanted)
+
+
+def _parts(texts: Sequence[str], limits: Limits) -> list[list[str]]:
+    """Return texts in parts within the limits of a request."""
+    parts: list[list[str]] = []
+    room = 0
+    for text in texts:
+        room -= len(text)
+        if not parts or room < 0 or len(parts[-1]) == limits.max_texts:
+            parts.append([])
+            room = limits.max_characters - len(text)
+        parts[-1].append(text)
+    return parts
+
+
+def _guess(
+    service: Service, documents: Sequence[Document[Any]], tgt: str
+) -> list[_Guess]:
+    """Return the language of each document, of those that are translated into `tgt` and itself.
+
+    A text that says too little by itself, such as a name, is in the language of all together.
+    Raises UnknownPair where nothing is translated into `tgt`.
+    """
+    sources = service.catalogue.sources(tgt)
+    if not sources:
+        raise UnknownPair(_ANY, tgt)
+    most = service.limits.max_text
+
+    def guess(text: str) -> _Guess:
+        if not text:
+            return _Guess(sources[0], 0.0)
+        language, confidence = service.detect(text[:most], [*sources, tgt])[0]
+        if language in (*sources, tgt):
+            return _Guess(language, confidence)
+        return _Guess(sources[0], 0.0)
+
+    plain = ["\n".join(texts_of(document)) for document in documents]
+    guesses = list(map(guess, plain))
+    if len(documents) == 1 or not any(map(_is_weak, guesses)):
+        return guesses
+    together = guess("\n".join(plain))
+    for place, own in enumerate(guesses):
+        if _is_weak(own):
+            guesses[place] = together
+    return guesses
+
+
+def _is_weak(guess: _Guess) -> bool:
+    return (guess.confidence or 0.0) < _SURE
+
+
+def can_align(model: ServedModel) -> bool:
+    """Return whether a model knows which words belong together; recurrent ones do not."""
+    knows: bool = model.predictor.can_align
+    return knows
+
+
+def _alignment_of(prediction: Prediction) -> list[tuple[int, int, int, int]]:
+    """Return pairs of words, by their places in the source and in the translation; none where the
+    model was not asked.
+    """
+    return [
+        (source.start, source.end, word.start, word.end)
+        for word in prediction.words or ()
+        for source in word.sources
+    ]

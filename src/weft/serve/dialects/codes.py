@@ -1,0 +1,65 @@
+"""Languages as clients call them, and as the models do."""
+
+from collections.abc import Iterator, Sequence
+
+from weft.data.languages import canonical, primary
+from weft.serve.catalogue import Catalogue
+from weft.serve.refusals import UnknownLanguage
+
+AUTO = "auto"  # the source language is to be found out
+
+# Codes that BCP-47 has given up, that LibreTranslate made up, and regions that stand for a script.
+_ALIASES = {
+    "in": "id",
+    "iw": "he",
+    "ji": "yi",
+    "pb": "pt-BR",
+    "zt": "zh-Hant",
+    "zh-CN": "zh-Hans",
+    "zh-SG": "zh-Hans",
+    "zh-HK": "zh-Hant",
+    "zh-MO": "zh-Hant",
+    "zh-TW": "zh-Hant",
+}
+# What is as good, or the nearest, where a language itself is not served; the better one first.
+_INSTEAD = {
+    "zh": ("zh-Hans", "zh-CN"),
+    "zh-Hans": ("zh-CN", "zh"),
+    "zh-Hant": ("zh-TW", "zh-HK", "zh"),
+    "pt": ("pt-PT",),
+    "no": ("nb", "nn"),
+    "nb": ("no",),
+    "nn": ("no",),
+    "fil": ("tl",),
+    "tl": ("fil",),
+}
+
+
+def served_language(
+    catalogue: Catalogue, code: str, param: str, among: Sequence[str] | None = None
+) -> str:
+    """Return the language of the models that a client's code means: `de` for `DE-AT` and `deu`.
+
+    Raises UnknownLanguage where no model has it.
+    """
+    known = catalogue.languages() if among is None else among
+    wanted = list(_readings(code.strip()))
+    for reading in wanted:
+        if reading in known:
+            return reading
+    for reading in wanted:
+        for other in known:
+            if primary(other) == primary(reading):
+                return other
+    raise UnknownLanguage(code, param)
+
+
+def _readings(code: str) -> Iterator[str]:
+    """Yield the canonical codes that a client's code may mean, the closest first."""
+    asked = canonical(code)
+    if asked is None:
+        return
+    yield asked
+    meant = _ALIASES.get(asked, asked)
+    yield meant
+    yield from _INSTEAD.get(meant, ())

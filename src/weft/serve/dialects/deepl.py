@@ -1,0 +1,196 @@
+"""DeepL's dialect, version 2 of its API: texts, languages and usage.
+
+Source: what the client deepl-python and Weblate send and read. What DeepL has and Weft lacks
+(formality, context, glossaries) is ignored where it only asks for more.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from weft.data.languages import english_name, primary
+from weft.documents.html import read_html
+from weft.serve.bodies import Fields, MissingField, read_fields
+from weft.serve.dialects.answers import Answer, Wish, translate_texts
+from weft.serve.dialects.codes import served_language
+from weft.serve.dialects.described import TEXT, TEXT_OR_TEXTS, body, query
+from weft.serve.dialects.dialect import Dialect
+from weft.serve.dialects.replies import refuse_with, reply
+from weft.serve.dialects.sizes import check_size
+from weft.serve.refusals import (
+    Forbidden,
+    InvalidRequest,
+    Refusal,
+    Unauthorized,
+    UnknownLanguage,
+)
+from weft.serve.service import Service
+from weft.serve.visits import caller_of
+
+_PREFIX = "/v2/"
+_KINDS = ("source", "target")
+_SIDES = ["text", "target_lang"]
+_FIELDS = {
+    "text": TEXT_OR_TEXTS,
+    "source_lang": TEXT,
+    "target_lang": TEXT,
+    "tag_handling": {"enum": ["xml", "html"]},
+    "ignore_tags": TEXT_OR_TEXTS,
+}
+_NO_LIMIT = 10**12  # characters: nothing is ever used up here
+# Clients of DeepL ask for English and Portuguese by their variants, and for no others.
+_VARIANTS = {
+    "en": {"EN-GB": "English (British)", "EN-US": "English (American)"},
+    "pt": {"PT-BR": "Portuguese (Brazilian)", "PT-PT": "Portuguese (European)"},
+    "zh": {"ZH": "Chinese", "ZH-HANS": "Chinese (simplified)"},
+}
+
+
+@dataclass
+class DeepL:
+    """The routes over a service, and how many characters they have translated."""
+
+    service: Service
+    _count: int = field(default=0)
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(prefix="/v2")
+        kind = query({"type": {"enum": list(_KINDS)}})
+        for method, path, route, extra in (
+            ("POST", "/translate", self.translate, body(_FIELDS, _SIDES, forms=True)),
+            ("GET", "/languages", self.languages, kind),
+            # some clients post what asks for nothing but a list
+            ("POST", "/languages", self.post_languages, kind),
+            ("GET", "/usage", self.usage, None),
+            ("GET", "/glossaries", self.glossaries, None),
+            ("POST", "/glossaries", self.refuse_glossary, None),
+            ("GET", "/glossary-language-pairs", self.glossary_pairs, None),
+        ):
+            router.add_api_route(path, route, methods=[method], openapi_extra=extra)
+        return router
+
+    async def translate(self, request: Request) -> Response:
+        """Translate texts."""
+        fields = await read_fields(request, self.service.limits)
+        if fields.value("text") in (None, []):
+            raise MissingField("text")
+        texts = fields.texts("text")
+        check_size(texts, self.service.limits, "text")
+        src, tgt = self._languages(fields)
+        caller = caller_of(request)
+        wish = _wish(fields)
+        answers = await translate_texts(self.service, texts, (src, tgt), caller, wish)
+        sizes = [len(text) for text in texts]
+        self._count += sum(sizes)
+        rows = zip(answers, sizes, strict=True)
+        return reply({"translations": [_translation(*row) for row in rows]})
+
+    async def languages(self, request: Request) -> Response:
+        """List the source languages, or the target languages."""
+        fields = await read_fields(request, self.service.limits)
+        kind = fields.choice("type", _KINDS, "source")
+        pairs = self.service.catalogue.pairs()
+        if kind == "source":
+            return reply(_sources([src for src, _ in pairs]))
+        return reply(_targets([tgt for _, tgt in pairs]))
+
+    async def post_languages(self, request: Request) -> Response:
+        """List the languages for a client that posts."""
+        return await self.languages(request)
+
+    async def usage(self) -> Response:
+        """Say how many characters were translated since the start."""
+        return reply({"character_count": self._count, "character_limit": _NO_LIMIT})
+
+    async def glossaries(self) -> Response:
+        """List the glossaries: there are none."""
+        return reply({"glossaries": []})
+
+    async def glossary_pairs(self) -> Response:
+        """List the languages of glossaries: there are none."""
+        return reply({"supported_languages": []})
+
+    async def refuse_glossary(self) -> Response:
+        """Refuse to keep a glossary."""
+        raise Forbidden("there are no glossaries here; a model knows what it learned")
+
+    def _languages(self, fields: Fields) -> tuple[str | None, str]:
+        """Return the languages; no source where it is to be found out."""
+        catalogue = self.service.catalogue
+        target = fields.text("target_lang")
+        source = fields.text("source_lang", "")
+        sources = [src for src, _ in catalogue.pairs()]
+        targets = [tgt for _, tgt in catalogue.pairs()]
+        src = None
+        if source and source.lower() != "auto":
+            src = served_language(catalogue, source, "source_lang", sources)
+        return src, served_language(catalogue, target, "target_lang", targets)
+
+
+def deepl() -> Dialect:
+    """Return the dialect."""
+    return Dialect(
+        name="deepl",
+        routes=lambda service: DeepL(service).router(),
+        owns=lambda path: path.startswith(_PREFIX),
+        refuse=_refuse,
+    )
+
+
+def _wish(fields: Fields) -> Wish:
+    """Return how the texts are to be read: plain, or with tags."""
+    kind = fields.text("tag_handling", "")
+    if not kind:
+        return Wish()
+    if kind not in ("xml", "html"):
+        raise InvalidRequest("tag_handling must be xml or html", "tag_handling")
+    return Wish(read=partial(read_html, kept=_names(fields, "ignore_tags")))
+
+
+def _names(fields: Fields, name: str) -> list[str]:
+    """Return the names of tags, from a list or divided by commas."""
+    words = ",".join(fields.texts(name, ())).split(",")
+    return [word.strip() for word in words if word.strip()]
+
+
+def _translation(answer: Answer, size: int) -> dict[str, Any]:
+    return {
+        "detected_source_language": primary(answer.src).upper(),
+        "text": answer.text,
+        "billed_characters": size,
+    }
+
+
+def _sources(codes: list[str]) -> list[dict[str, Any]]:
+    """Return languages without their variants, each once."""
+    languages = dict.fromkeys(primary(code) for code in codes)
+    return [_language(code.upper(), english_name(code)) for code in languages]
+
+
+def _targets(codes: list[str]) -> list[dict[str, Any]]:
+    """Return languages, those in the place of which clients ask for variants with these."""
+    names: dict[str, str] = {}
+    for code in codes:
+        names |= _VARIANTS.get(code, {code.upper(): english_name(code)})
+    return [
+        _language(code, name) | {"supports_formality": False}
+        for code, name in names.items()
+    ]
+
+
+def _language(code: str, name: str) -> dict[str, Any]:
+    return {"language": code, "name": name}
+
+
+def _refuse(refusal: Refusal) -> Response:
+    message = refusal.message
+    if isinstance(refusal, UnknownLanguage):
+        message = f"Value for '{refusal.param}' not supported."
+    elif isinstance(refusal, MissingField):
+        message = f"Parameter '{refusal.param}' not specified."
+    status = 403 if isinstance(refusal, Unauthorized) else refusal.status
+    return refuse_with({"message": message}, refusal, status)

@@ -1,0 +1,207 @@
+"""Weft's own routes: everything that its models can say, in JSON alone.
+
+Fields that a route does not know are refused, so that a slip of the pen does not go unnoticed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from weft.documents.html import read_html
+from weft.documents.plain import read_plain
+from weft.errors import UsageError
+from weft.predict.settings import DecodingSettings
+from weft.serve.bodies import Fields, MissingField, parse_object, read_body
+from weft.serve.dialects.answers import Answer, Wish, translate_texts
+from weft.serve.dialects.codes import AUTO, served_language
+from weft.serve.dialects.described import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    body,
+)
+from weft.serve.dialects.dialect import Dialect
+from weft.serve.dialects.replies import reply, standard_error
+from weft.serve.dialects.sizes import check_size
+from weft.serve.dialects.words import words_of
+from weft.serve.limits import Limits
+from weft.serve.refusals import Impossible, InvalidRequest
+from weft.serve.service import Service
+from weft.serve.visits import caller_of
+
+_PATHS = ("/v1/translate", "/v1/complete", "/v1/detect", "/v1/inspect")
+_WHERE = ("model", "source", "target")
+_FIELDS = {
+    "texts": TEXTS,
+    "text": TEXT,
+    "format": {"enum": ["text", "html"]},
+    "words": FLAG,
+    **dict.fromkeys(_WHERE, TEXT),
+    "n_best": WHOLE,
+    "beam_size": WHOLE,
+    "length_penalty": NUMBER,
+    "no_repeat_ngrams": WHOLE,
+    "prefix": TEXT,
+    "temperature": NUMBER,
+    "top_k": WHOLE,
+    "top_p": NUMBER,
+    "min_p": NUMBER,
+    "seed": WHOLE,
+}
+_MANY = 10**6
+
+
+@dataclass(frozen=True)
+class Own:
+    """The routes over a service."""
+
+    service: Service
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(prefix="/v1")
+        for path, route, extra in (
+            ("/translate", self.translate, body(_FIELDS, ["target"])),
+            ("/detect", self.detect, body({"text": TEXT}, ["text"])),
+        ):
+            router.add_api_route(path, route, methods=["POST"], openapi_extra=extra)
+        return router
+
+    async def translate(self, request: Request) -> Response:
+        """Translate texts, with all that is known of the translations."""
+        fields = await self._fields(request, tuple(_FIELDS))
+        texts = _texts(fields, self.service.limits)
+        wish = self._wish(fields, texts)
+        languages = self._languages(fields, wish.model)
+        caller = caller_of(request)
+        answers = await translate_texts(self.service, texts, languages, caller, wish)
+        is_detected = languages[0] is None
+        rows = [_translation(answer, wish, is_detected) for answer in answers]
+        return reply({"translations": rows})
+
+    async def detect(self, request: Request) -> Response:
+        """Say in which languages a text may be, the likeliest first."""
+        fields = await self._fields(request, ("text",))
+        (text,) = _texts(fields, self.service.limits)
+        guesses = self.service.detect(text)
+        return reply({"languages": [_guessed(*guess) for guess in guesses]})
+
+    async def _fields(self, request: Request, names: Sequence[str]) -> Fields:
+        """Read a body of JSON with these fields and no others."""
+        kind = request.headers.get("content-type", "").partition(";")[0]
+        if kind.strip().lower() != "application/json":
+            raise InvalidRequest("send JSON, with Content-Type: application/json")
+        values = parse_object(await read_body(request, self.service.limits))
+        if not values.keys() <= set(names):
+            raise InvalidRequest(f"the fields here are {', '.join(names)}")
+        return Fields(values)
+
+    def _languages(self, fields: Fields, model: str | None) -> tuple[str | None, str]:
+        """Return the languages; no source where it is to be found out. A model knows its own."""
+        catalogue = self.service.catalogue
+        source = fields.text("source", AUTO)
+        target = fields.text("target", "")
+        if model is not None:
+            served = catalogue.model(model, "translation")
+            if source.lower() != AUTO:
+                served_language(catalogue, source, "source", [served.src])
+            if target:
+                served_language(catalogue, target, "target", [served.tgt])
+            return served.src, served.tgt
+        if not target:
+            raise MissingField("target")
+        src = None
+        if source.lower() != AUTO:
+            src = served_language(catalogue, source, "source")
+        return src, served_language(catalogue, target, "target")
+
+    def _wish(self, fields: Fields, texts: Sequence[str]) -> Wish:
+        """Return what is asked for, and how translations are to be found."""
+        limits = self.service.limits
+        is_html = fields.choice("format", ("text", "html"), "text") == "html"
+        words = fields.flag("words")
+        if is_html and words:
+            raise Impossible("words are given for plain text alone", "words")
+        prefix = fields.text("prefix", "")
+        if prefix and (len(texts) > 1 or len(texts[0].split("\n")) > 1):
+            raise InvalidRequest("prefix is for one text of one line", "prefix")
+        return Wish(
+            read=read_html if is_html else read_plain,
+            alternatives=fields.number("n_best", 1, limits.max_alternatives + 1, 1) - 1,
+            words=words,
+            model=fields.text("model", "") or None,
+            settings=_settings(fields, limits),
+        )
+
+
+def own() -> Dialect:
+    """Return the dialect."""
+    return Dialect(
+        name="weft",
+        routes=lambda service: Own(service).router(),
+        owns=lambda path: path.rstrip("/") in _PATHS,
+        refuse=standard_error,
+    )
+
+
+def _texts(fields: Fields, limits: Limits) -> list[str]:
+    """Return the texts, within the limits."""
+    name = "texts" if fields.has("texts") else "text"
+    texts = fields.texts(name)
+    if not texts:
+        raise MissingField(name)
+    check_size(texts, limits, name)
+    return texts
+
+
+def _settings(fields: Fields, limits: Limits) -> DecodingSettings:
+    """Return the settings of the search, or of samples. Raises InvalidRequest."""
+    given: dict[str, Any] = {"prefix": fields.text("prefix", "")}
+    whole = {
+        "beam_size": (1, limits.max_beam),
+        "no_repeat_ngrams": (0, 100),
+        "top_k": (1, _MANY),
+        "seed": (0, 2**63 - 1),
+    }
+    real = {
+        "length_penalty": (-10.0, 10.0),
+        "temperature": (0.0, 100.0),
+        "top_p": (0.0, 1.0),
+        "min_p": (0.0, 1.0),
+    }
+    for name, (low, high) in whole.items():
+        if fields.has(name):
+            given[name] = fields.number(name, low, high)
+    for name, ends in real.items():
+        if fields.has(name):
+            given[name] = fields.real(name, *ends)
+    try:
+        return DecodingSettings(**given)
+    except UsageError as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any]:
+    """Return all that is known of a translation."""
+    row: dict[str, Any] = {
+        "text": answer.text,
+        "source": answer.src,
+        "detected": _guessed(answer.src, answer.confidence) if is_detected else None,
+        "models": list(answer.models),
+        "score": answer.score(),
+        "marks": answer.marks(),
+        "unknown_words": answer.unknown_words(),
+        "n_best": answer.n_best(wish.alternatives + 1),
+    }
+    if wish.words:
+        row["words"] = words_of(answer)
+    return row
+
+
+def _guessed(language: str, confidence: float | None) -> dict[str, Any]:
+    return {"language": language, "confidence": confidence}

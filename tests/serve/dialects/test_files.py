@@ -1,0 +1,122 @@
+"""Whole files over LibreTranslate's routes."""
+
+import re
+import stat
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.testclient import TestClient
+
+from weft.serve.dialects.downloads import Downloads
+
+from .conftest import StandIn
+
+BOTH = {"source": "en", "target": "de"}
+
+
+def translated(ask: TestClient, name: str, content: bytes, **more: str) -> bytes:
+    """The bytes of a file's translation."""
+    reply = ask.post(
+        "/translate_file", data={**BOTH, **more}, files={"file": (name, content)}
+    )
+    assert reply.status_code == 200, reply.text
+    url = urlsplit(reply.json()["translatedFileUrl"])
+    assert url.scheme == "http"
+    assert url.netloc == "testserver"
+    download = ask.get(url.path)
+    assert download.status_code == 200
+    return download.content
+
+
+def test_a_text_file_is_as_the_text_box_has_it(ask: TestClient) -> None:
+    text = "\ufefffirst line\r\n\r\n  second line\n- third line"
+    box = ask.post("/translate", json={"q": text, **BOTH}).json()["translatedText"]
+    assert translated(ask, "a.txt", text.encode()).decode() == box
+    assert box == "\ufeffLINE FIRST\r\n\r\n  LINE SECOND\n- LINE THIRD"
+
+
+def test_html_keeps_everything_but_its_text(ask: TestClient) -> None:
+    page = '<!doctype html><meta charset="utf-8"><p id="x">good day</p><!-- no -->'
+    done = page.replace("good day", "DAY GOOD")
+    assert translated(ask, "page.HTML", page.encode()).decode() == done
+
+
+def test_the_language_of_a_file_is_detected(ask: TestClient) -> None:
+    more = {"source": "auto", "target": "en"}
+    assert translated(ask, "a.txt", b"der Hund", **more) == b"HUND DER"
+    assert translated(ask, "a.txt", b"good day", **more) == b"good day"
+
+
+def test_a_download_has_the_files_name_and_is_no_page(ask: TestClient) -> None:
+    reply = ask.post(
+        "/translate_file", data=BOTH, files={"file": ("../Brief ä.txt", b"good day")}
+    )
+    url = urlsplit(reply.json()["translatedFileUrl"])
+    secret = url.path.removeprefix("/download_file/").split(".")[0]
+    assert re.fullmatch(r"[\w-]{32}", secret)
+    download = ask.get(url.path)
+    shown = download.headers["content-disposition"]
+    assert shown == "attachment; filename*=UTF-8''Brief%20%C3%A4_de.txt"
+    assert download.headers["content-type"] == "application/octet-stream"
+    assert download.headers["x-content-type-options"] == "nosniff"
+
+
+def test_what_cannot_be_translated_is_said(
+    ask: TestClient, subtests: pytest.Subtests
+) -> None:
+    for name, content, fields, part in (
+        ("a.pdf", b"%PDF", BOTH, ".txt, .html"),
+        ("a", b"x", BOTH, ".txt, .html"),
+        ("a.txt", b"\xff\xfe", BOTH, "UTF-8"),
+        ("a.txt", b"x", {"target": "de"}, "missing source"),
+        ("a.txt", b"x", {"source": "en"}, "missing target"),
+        ("a.txt", b"x", {"source": "fr", "target": "de"}, "fr is not supported"),
+        ("a.txt", b"x", {"source": "zh", "target": "de"}, "not available"),
+    ):
+        with subtests.test(name + str(fields)):
+            sent = {"file": (name, content)}
+            reply = ask.post("/translate_file", data=fields, files=sent)
+            assert reply.status_code == 400
+            assert part in reply.json()["error"]
+    reply = ask.post("/translate_file", data=BOTH)
+    assert reply.json() == {"error": "Invalid request: missing file parameter"}
+
+
+def test_a_download_that_is_gone_is_a_clients_mistake(ask: TestClient) -> None:
+    for name in ("gone.txt", "..%2f..%2fetc%2fpasswd", "%00", "a" * 300):
+        reply = ask.get(f"/download_file/{name}")
+        assert reply.status_code in (400, 404)
+        assert "error" in reply.json() or "detail" in reply.json()
+
+
+def test_more_lines_than_a_request_may_have(ask: TestClient, service: StandIn) -> None:
+    lines = [f"line {number}" for number in range(2500)]
+    done = translated(ask, "a.txt", "\n".join(lines).encode()).decode()
+    assert done == "\n".join(f"{number} LINE" for number in range(2500))
+    assert [len(texts) for texts, *_ in service.asked] == [1000, 1000, 500]
+
+
+def test_downloads_end_and_make_room_for_others() -> None:
+    now = [0.0]
+    downloads = Downloads(seconds=60, max_bytes=10, clock=lambda: now[0])
+    first = downloads.add("a.txt", b"12345")
+    second = downloads.add("b.txt", b"67890")
+    assert downloads.find(first) == ("a.txt", b"12345")
+    third = downloads.add("c.txt", b"x")
+    assert downloads.find(first) is None
+    assert downloads.find(second) == ("b.txt", b"67890")
+    now[0] = 61.0
+    assert downloads.find(second) is None
+    assert downloads.find(third) is None
+
+
+def test_the_folder_is_private_and_goes() -> None:
+    downloads = Downloads()
+    downloads.add("a.txt", b"12345")
+    folder = downloads.folder
+    assert folder is not None
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (file,) = folder.iterdir()
+    assert "a.txt" not in file.name
+    del downloads
+    assert not folder.exists()

@@ -1,0 +1,131 @@
+"""Weft's own routes: all that is known of a translation."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from .conftest import StandIn
+
+BOTH = {"source": "en", "target": "de"}
+
+
+def test_a_translation_with_everything(ask: TestClient) -> None:
+    text = "  short qwx\n\none two"
+    asked = {"texts": [text], "words": True, "n_best": 3, **BOTH}
+    (found,) = ask.post("/v1/translate", json=asked).json()["translations"]
+    assert found.pop("words") == [
+        {
+            "text": word,
+            "start": start,
+            "end": start + len(word),
+            "probability": pytest.approx(probability),
+            "source": [[source, source + len(word)]],
+        }
+        for word, start, probability, source in (
+            ("QWX", 2, 1 / 2, 8),
+            ("SHORT", 6, 1 / 3, 2),
+            ("TWO", 13, 1 / 2, 17),
+            ("ONE", 17, 1 / 3, 13),
+        )
+    ]
+    assert found == {
+        "text": "  QWX SHORT\n\nTWO ONE",
+        "source": "en",
+        "detected": None,
+        "models": ["en-de"],
+        "score": -1.0,
+        "marks": ["short"],
+        "unknown_words": ["qwx"],
+        "n_best": [
+            {"text": "  QWX SHORT\n\nTWO ONE", "score": -1.0},
+            {"text": "  QWX SHORT!\n\nTWO ONE!", "score": -1.0},
+        ],
+    }
+
+
+def test_words_are_found_between_tags_and_placeholders(ask: TestClient) -> None:
+    text = "<b>a</b> b {0} b"
+    asked = {"text": text, "words": True, **BOTH}
+    (found,) = ask.post("/v1/translate", json=asked).json()["translations"]
+    words = found["words"]
+    assert len(words) == 3
+    for word in words:
+        assert found["text"][word["start"] : word["end"]] == word["text"]
+        ((start, end),) = word["source"]
+        assert text[start:end].upper() == word["text"]
+    sources = [word["source"][0][0] for word in words]
+    assert sources == [15, 9, 3]
+
+
+def test_the_source_is_detected_unless_it_is_said(ask: TestClient) -> None:
+    asked = {"texts": ["der Hund", "good day"], "target": "en"}
+    rows = ask.post("/v1/translate", json=asked).json()["translations"]
+    assert [row["detected"] for row in rows] == [
+        {"language": "de", "confidence": 0.75},
+        {"language": "en", "confidence": 0.75},
+    ]
+    assert [row["models"] for row in rows] == [["de-en"], []]
+    assert "words" not in rows[0]
+
+
+def test_a_model_is_named_and_knows_its_languages(ask: TestClient) -> None:
+    for more, status in (
+        ({}, 200),
+        ({"target": "de"}, 200),
+        ({"source": "EN"}, 200),
+        ({"target": "en"}, 400),
+        ({"source": "zh"}, 400),
+    ):
+        asked = {"text": "a", "model": "law", **more}
+        reply = ask.post("/v1/translate", json=asked)
+        assert reply.status_code == status
+    for name, status in (("stars", 404), ("gone", 404)):
+        reply = ask.post("/v1/translate", json={"text": "a", "model": name})
+        assert reply.status_code == status
+
+
+def test_settings_reach_the_search(ask: TestClient, service: StandIn) -> None:
+    asked = {"beam_size": 2, "length_penalty": 0.5, "no_repeat_ngrams": 3}
+    reply = ask.post(
+        "/v1/translate", json={"text": "a", "prefix": "P", **asked, **BOTH}
+    )
+    assert reply.status_code == 200
+    settings = service.asked[-1][3]
+    assert {name: getattr(settings, name) for name in asked} == asked
+    assert settings.prefix == "P"
+    draws = {"temperature": 0.5, "top_k": 3, "seed": 7}
+    ask.post("/v1/translate", json={"text": "a", **draws, **BOTH})
+    settings = service.asked[-1][3]
+    assert {name: getattr(settings, name) for name in draws} == draws
+
+
+def test_what_is_wrong_is_said(ask: TestClient, subtests: pytest.Subtests) -> None:
+    for asked, param in (
+        ({"text": "a", "source": "en"}, "target"),
+        ({"text": "a", **BOTH, "beam_size": 9}, "beam_size"),
+        ({"text": "a", **BOTH, "n_best": 7}, "n_best"),
+        ({"text": "a", **BOTH, "temperature": -1}, "temperature"),
+        ({"text": "a", **BOTH, "top_p": 0.5}, None),
+        ({"text": "a", **BOTH, "nbest": 2}, None),
+        ({"text": "a\nb", **BOTH, "prefix": "P"}, "prefix"),
+        ({"texts": ["a", "b"], **BOTH, "prefix": "P"}, "prefix"),
+        ({"text": "a", **BOTH, "format": "html", "words": True}, "words"),
+        ({"text": "a", **BOTH, "format": "pdf"}, "format"),
+        ({**BOTH}, "text"),
+        ({"texts": [], **BOTH}, "texts"),
+    ):
+        with subtests.test(str(asked)):
+            reply = ask.post("/v1/translate", json=asked)
+            assert reply.status_code == 400
+            assert reply.json()["error"]["param"] == param
+
+
+def test_only_json_is_read(ask: TestClient) -> None:
+    for form in ({"data": {"text": "a", **BOTH}}, {"content": b'{"text": "a"}'}):
+        reply = ask.post("/v1/translate", **form)
+        assert reply.status_code == 400
+        assert "application/json" in reply.json()["error"]["message"]
+
+
+def test_detect_gives_confidences_from_0_to_1(ask: TestClient) -> None:
+    reply = ask.post("/v1/detect", json={"text": "der Hund"})
+    assert reply.json()["languages"][0] == {"language": "de", "confidence": 0.75}
