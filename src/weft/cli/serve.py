@@ -79,6 +79,13 @@ def serve(
             help="Show on the page what the models wrote of their dev text while they learned.",
         ),
     ] = False,
+    suggestions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep better translations that people send (POST /suggest): FILE.tsv becomes FILE.en-de.tsv "
+            "and so on, which weft train reads."
+        ),
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option(min=1, help="Threads that compute. Default: one for each CPU."),
@@ -163,6 +170,7 @@ def serve(
         proxy or (),
         drain_seconds,
         show_samples,
+        suggestions,
     )
     _log_to_stderr(log_level)
     start(plan, _say)

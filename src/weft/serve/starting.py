@@ -34,6 +34,9 @@ class Plan:
     proxies: Sequence[str] = ()
     drain_seconds: float = 30.0
     show_samples: bool = False  # of the runs that made the models
+    suggestions: Path | None = (
+        None  # where better translations that people send are kept
+    )
 
 
 def start(plan: Plan, say: Say) -> None:
@@ -52,7 +55,9 @@ def start(plan: Plan, say: Say) -> None:
         )
         settings = Settings(_hosts(plan), tuple(plan.origins), keys)
         pages = page_routes(service.catalogue, plan.show_samples)
-        app = build_app(service, every_dialect(), settings, pages)
+        app = build_app(
+            service, every_dialect(plan.suggestions, keys is not None), settings, pages
+        )
         for line in _addresses(plan.host, sockets):
             say(line)
         listen(app, service, sockets, plan.drain_seconds, plan.proxies, say)

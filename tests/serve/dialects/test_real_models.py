@@ -1,0 +1,111 @@
+"""The dialects on a server's process with real models, whose translations mean nothing but are
+what the model gives.
+"""
+
+import re
+from typing import Any
+
+import httpx2
+import pytest
+
+import weft
+from tiny_server import Running
+
+from .test_odd_requests import ODD_BODIES, ROUTES
+from .test_programs import check_pair
+
+TEXTS = ["The weather is fine today.", "Where is the station?", "I like it very much."]
+BOTH = {"source": "en", "target": "de"}
+
+
+def post(server: Running, path: str, body: Any) -> Any:
+    reply = httpx2.post(f"{server.url}{path}", json=body, timeout=60)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def test_what_is_served_is_what_the_model_gives(server: Running) -> None:
+    translator = weft.load(server.models["en-de"])
+    direct = [one.text for one in translator.translate(TEXTS)]
+    for path, body, read in (
+        ("/translate", {"q": TEXTS, **BOTH}, lambda reply: reply["translatedText"]),
+        (
+            "/v2/translate",
+            {"text": TEXTS, "target_lang": "DE", "source_lang": "EN"},
+            lambda reply: [one["text"] for one in reply["translations"]],
+        ),
+        (
+            "/v1/translate",
+            {"texts": TEXTS, **BOTH},
+            lambda reply: [one["text"] for one in reply["translations"]],
+        ),
+        (
+            "/models/en-de",
+            {"inputs": TEXTS},
+            lambda reply: [one["translation_text"] for one in reply],
+        ),
+    ):
+        assert read(post(server, path, body)) == direct, path
+
+
+def test_words_have_their_places_and_probabilities(server: Running) -> None:
+    text = f"{TEXTS[0]}\n\n  {TEXTS[1]}"
+    asked = {"text": text, "words": True, "n_best": 3, **BOTH}
+    (found,) = post(server, "/v1/translate", asked)["translations"]
+    assert found["words"]
+    covered = "".join(word["text"] for word in found["words"])
+    assert covered == "".join(found["text"].split())
+    for word in found["words"]:
+        assert found["text"][word["start"] : word["end"]] == word["text"]
+        assert 0 < word["probability"] <= 1
+        for start, end in word["source"]:
+            assert text[start:end].strip() == text[start:end] != ""
+    others = [row["text"] for row in found["n_best"]]
+    assert others[0] == found["text"]
+    assert len(set(others)) == len(others)
+
+
+def test_tags_and_placeholders_of_html_survive(server: Running) -> None:
+    piece = '<p>The <b>weather</b> is {0} &amp; <a href="/x">fine</a>.</p><hr>'
+    reply = post(server, "/translate", {"q": piece, "format": "html", **BOTH})
+    translated = reply["translatedText"]
+    tags = re.compile(r"<[^>]+>|\{0\}")
+    assert sorted(tags.findall(translated)) == sorted(tags.findall(piece))
+    assert translated.startswith("<p>")
+    assert translated.endswith("</p><hr>")
+    assert not re.search("&(?!amp;)", translated)
+
+
+def test_an_alignment_serves_the_plug_ins(server: Running) -> None:
+    for text in TEXTS:
+        query = {"input": text, "srcLangCode": "eng", "trgLangCode": "de-AT"}
+        url = f"{server.url}/MTRestService/TranslateJson"
+        check_pair(text, httpx2.get(url, params=query, timeout=60).json())
+
+
+def test_labels_are_those_of_the_classifier(server: Running) -> None:
+    classifier = weft.load(server.models["languages"])
+    (direct,) = classifier.classify(TEXTS[0])
+    row = post(server, "/classify", {"input": TEXTS[0]})["data"][0]
+    assert row["label"] == direct.label
+    assert row["probs"] == list(direct.probabilities.values())
+    assert post(server, "/predict", {"inputs": TEXTS[0]}) == row["scores"]
+    assert post(server, "/models/languages", {"inputs": TEXTS[0]}) == [row["scores"]]
+
+
+def test_what_a_search_cannot_do_is_a_clients_mistake(server: Running) -> None:
+    for asked in ({"n_best": 3, "beam_size": 2}, {"prefix": "x " * 500}):
+        body = {"text": TEXTS[0], **asked, **BOTH}
+        reply = httpx2.post(f"{server.url}/v1/translate", json=body, timeout=60)
+        assert reply.status_code == 400
+        assert reply.json()["error"]["code"] == "invalid_request"
+
+
+def test_odd_requests_over_http(server: Running, subtests: pytest.Subtests) -> None:
+    with httpx2.Client(base_url=server.url, timeout=60) as ask:
+        for path in ROUTES:
+            with subtests.test(path):
+                for kind, body in ODD_BODIES:
+                    headers = {"content-type": kind} if kind else {}
+                    reply = ask.post(path, content=body, headers=headers)
+                    assert reply.status_code < 500, (kind, body[:20], reply.text)
