@@ -12,6 +12,7 @@ from weft.folder import durable
 from weft.predict.language_model import LanguageModel
 from weft.serve.refusals import UnknownLanguage, UnknownModel, UnknownPair
 from weft.serve.running import Calls
+from weft.serve.searching import Searcher
 from weft.serve.writing import TextWriter
 from weft.tasks.opening import load_task
 from weft.tasks.task import Task
@@ -37,6 +38,7 @@ class ServedModel:
     tgt: str = ""
     calls: Calls = field(default_factory=lambda: Calls("calls"))
     writer: TextWriter | None = None
+    searcher: Searcher | None = None
 
     @property
     def kind(self) -> str:
@@ -165,10 +167,10 @@ def named(words: Sequence[str]) -> list[Named]:
     return list(found.values())
 
 
-def open_model(asked: Named, precision: str = "float32") -> ServedModel:
-    """Open a folder for serving. Raises as `weft.load` does."""
+def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
+    """Open a folder for serving, with beams of so many hypotheses. Raises as `weft.load` does."""
     created = _written(asked.folder)
-    task = load_task(asked.folder, precision)
+    task = load_task(asked.folder)
     config: Any = task.config
     is_translator = task.name == "translation"
     predictor = task.predictor()
@@ -183,13 +185,16 @@ def open_model(asked: Named, precision: str = "float32") -> ServedModel:
         src=config.src_lang if is_translator else "",
         tgt=config.tgt_lang if is_translator else "",
         writer=TextWriter(predictor) if is_writer else None,
+        searcher=Searcher(predictor, most_hypotheses=max_beam)
+        if is_translator
+        else None,
     )
 
 
-def reopened(model: ServedModel) -> ServedModel | None:
+def reopened(model: ServedModel, max_beam: int) -> ServedModel | None:
     """Open the folder of a model anew; None, with a line in the log, where that fails."""
     try:
-        return open_model(Named(model.id, model.folder))
+        return open_model(Named(model.id, model.folder), max_beam)
     except WeftError as error:
         _LOG.warning("%s goes on as it was: %s", model.id, error)
         return None

@@ -16,7 +16,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from weft.errors import UsageError, WeftError
-from weft.serve.catalogue import reopened
 from weft.serve.connections import connection_within
 from weft.serve.guards import told
 from weft.serve.service import Service
@@ -168,12 +167,8 @@ class _Server(uvicorn.Server):
             await asyncio.sleep(_WATCH_SECONDS)
             if not self._service.pool.is_whole:
                 self.has_failed = self.should_exit = True
-            catalogue = self._service.catalogue
-            for model in await asyncio.to_thread(catalogue.changed):
-                renewed = await asyncio.to_thread(reopened, model)
-                if renewed is not None:
-                    catalogue.replace(renewed)
-                    _LOG.info("%s has a new model", model.id)
+            for name in await self._service.renew():
+                _LOG.info("%s has a new model", name)
 
 
 def _log_mistake(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

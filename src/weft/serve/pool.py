@@ -6,6 +6,7 @@ import math
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ class Pool:
         self.num_running: dict[Runner, int] = {}
         self.is_stopping = False
         self._looked = 0.0
+        self._retired: weakref.WeakSet[Any] = weakref.WeakSet()
         self._workers = [_Worker(self, number) for number in range(num_threads)]
         for worker in self._workers:
             worker.thread.start()
@@ -88,6 +90,17 @@ class Pool:
             self.is_stopping = True
             self.changed.notify_all()
 
+    def retire(self, runner: Runner | None) -> None:
+        """Let the threads forget a model's empty batches: no more jobs of it come."""
+        if runner is not None:
+            with self.changed:
+                self._retired.add(runner)
+                self.changed.notify_all()
+
+    def is_retired(self, runner: Runner) -> bool:
+        """Return whether no more jobs of a model come."""
+        return runner in self._retired
+
     def over_in_line(self) -> list[Job]:
         """Remove the waiting jobs that are over from the line, now and then; return them."""
         with self.changed:
@@ -137,6 +150,7 @@ class _Worker:
     def _work(self) -> None:
         while self._wait():
             self._drop_over()
+            self._drop_retired()
             self._admit()
             self._step()
 
@@ -158,6 +172,12 @@ class _Worker:
                 for job in over:
                     _fail_over(job)
                 self._forget(runner)
+
+    def _drop_retired(self) -> None:
+        """Give back the memory of models that were replaced."""
+        for runner in list(self.batches):
+            if runner not in self.running and self.pool.is_retired(runner):
+                del self.batches[runner]
 
     def _admit(self) -> None:
         """Begin waiting jobs: of each model this thread's share of them."""

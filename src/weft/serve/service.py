@@ -2,16 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.errors import UsageError
 from weft.predict.prediction import Prediction
 from weft.predict.settings import DecodingSettings
 from weft.predict.writing import Order
-from weft.serve.catalogue import Catalogue, ServedModel
+from weft.serve.catalogue import Catalogue, ServedModel, reopened
 from weft.serve.jobs import Caller, Job
 from weft.serve.limits import Limits
 from weft.serve.pool import Pool
@@ -22,9 +22,15 @@ from weft.serve.refusals import (
     UnknownModel,
     UnknownPair,
 )
+from weft.serve.running import as_refusal
 from weft.serve.writing import Part, TextWriter, WrittenText
 
 __all__ = ["Caller", "Service", "Translated"]
+
+T = TypeVar("T")
+
+# characters that are cut into tokens and put together again between two requests, at once
+_SHORT = 2000
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,21 @@ class Service:
         """Return the languages that a text may be in, the likeliest first; never none."""
         languages = self.catalogue.languages() if among is None else among
         return [(language, 0.0) for language in languages] or [("und", 0.0)]
+
+    async def renew(self) -> list[str]:
+        """Serve the models whose folders hold another one by now; return their names.
+
+        What runs on a former model ends there: no request is dropped.
+        """
+        renewed = []
+        for model in await asyncio.to_thread(self.catalogue.changed):
+            opened = await asyncio.to_thread(reopened, model, self.limits.max_beam)
+            if opened is not None:
+                self.catalogue.replace(opened)
+                for runner in (model.searcher, model.writer, model.calls):
+                    self.pool.retire(runner)
+                renewed.append(model.id)
+        return renewed
 
     async def classify(
         self, model: str | None, texts: Sequence[str], caller: Caller
@@ -186,12 +207,32 @@ class Service:
         caller: Caller,
         settings: DecodingSettings,
     ) -> list[Prediction]:
-        """Translate texts by one model."""
-        jobs = [
-            Job(lambda text=text: model.predictor.translate(text, settings)[0], caller)
-            for text in texts
-        ]
-        return await self.pool.run(model.calls, jobs)
+        """Translate texts by one model: each row among those of other callers, where it can be."""
+        searcher = model.searcher
+        assert searcher is not None
+        is_short = sum(map(len, texts)) <= _SHORT
+        plan = partial(searcher.translator.plan, texts, settings)
+        planned = await self._done(model, plan, caller, is_short)
+        try:
+            jobs = searcher.jobs(planned, caller)
+        except UsageError as error:
+            raise as_refusal(error) from None
+        found = await self.pool.run(searcher, jobs)
+        assemble = partial(searcher.assemble, planned, found)
+        is_quick = is_short and not settings.alignments
+        return await self._done(model, assemble, caller, is_quick)
+
+    async def _done(
+        self, model: ServedModel, work: Callable[[], T], caller: Caller, is_quick: bool
+    ) -> T:
+        """Return what a function gives, called by a thread of the pool unless it is quick."""
+        if not is_quick:
+            (result,) = await self.pool.run(model.calls, [Job(work, caller)])
+            return result
+        try:
+            return work()
+        except Exception as error:
+            raise as_refusal(error) from None
 
     def _refuse_large(self, texts: Sequence[str]) -> None:
         """Raise TooLarge where texts are above the limits."""

@@ -49,7 +49,7 @@ def start(plan: Plan, say: Say) -> None:
     keys = Keys(plan.keys) if plan.keys else None
     sockets = bound_sockets(plan.host, plan.ports)
     try:
-        models = [_opened(one, say) for one in asked]
+        models = [_opened(one, plan.limits.max_beam, say) for one in asked]
         service = Service(
             Catalogue(models), Pool(plan.threads, plan.limits.max_waiting), plan.limits
         )
@@ -66,9 +66,9 @@ def start(plan: Plan, say: Say) -> None:
             one.close()
 
 
-def _opened(asked: Named, say: Say) -> ServedModel:
+def _opened(asked: Named, max_beam: int, say: Say) -> ServedModel:
     """Open a model, and say what computes it."""
-    model = open_model(asked)
+    model = open_model(asked, max_beam)
     languages = f" {model.src}-{model.tgt}" if model.src else ""
     say(f"{model.id}: {model.kind}{languages}, by {model.task.what_computes()}")
     return model
