@@ -133,7 +133,7 @@ __init__: *
 # where an import may stand inside a function or for types alone
 DEFERRED = ("cli", "__main__", "__init__")
 # where what takes long to load is loaded when it is needed: PyTorch, sacreBLEU
-LATE = ("tasks.opening", "evaluation.metrics")
+LATE = ("tasks.opening", "inspection.own_pass", "evaluation.metrics")
 # Packages of an extra, loaded by name where a recipe asks for them.
 OPTIONAL = {
     ("data.normalize", "opencc"),

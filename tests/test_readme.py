@@ -256,7 +256,7 @@ def test_every_command_line_would_be_understood() -> None:
         "weft distill runs/x text.txt",
         "weft train --out x --set training.max_step=3",
         "weft translate",
-        "weft inspect runs/x text",
+        "weft inspect runs/x",
     ],
 )
 def test_a_wrong_command_line_would_be_found(line: str) -> None:

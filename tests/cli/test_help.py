@@ -203,7 +203,7 @@ def test_a_file_or_folder_where_a_verb_belongs(
         ),
         (
             ["inspect", "m", "t", "--kernels", "torch", "--output", "a.html"],
-            "always come from plain PyTorch; leave it out",
+            "what it shows comes from plain NumPy",
         ),
         (
             ["diagnose", "m", "--kernels", "torch"],

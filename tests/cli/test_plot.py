@@ -235,6 +235,42 @@ def test_inspect_draws_what_the_model_looks_at(
         )
 
 
+def test_inspect_writes_its_data_to_standard_output_or_to_a_file(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    said = command("inspect", tiny_folder, "cat sees dog.", "--json")
+    assert (said.code, said.messages, len(said.lines)) == (0, [], 1)
+    data = json.loads(said.lines[0])
+    assert list(data)[:3] == ["format", "version", "task"]
+    assert data["format"] == "weft-inspection"
+    assert data["source"]["pieces"][:2] == ["▁cat", "▁sees"]
+    output = tmp_path / "data.json"
+    for asked in (["--json"], []):
+        ended = command(
+            "inspect", tiny_folder, "cat sees dog.", "--output", output, *asked
+        )
+        assert (ended.code, ended.out) == (0, b"")
+        assert ended.messages == [f"written to {output}"]
+        assert json.loads(output.read_bytes()) == data
+        output.unlink()
+
+
+def test_inspect_says_where_its_data_may_go(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    nowhere = command("inspect", tiny_folder, "cat")
+    assert (nowhere.code, nowhere.out, len(nowhere.messages)) == (2, b"", 1)
+    assert (
+        "--output is missing; give a name such as inside.html, or --json"
+        in (nowhere.messages[0])
+    )
+    page = tmp_path / "x.html"
+    other = command("inspect", tiny_folder, "cat", "--json", "--output", page)
+    assert (other.code, len(other.messages)) == (2, 1)
+    assert "the name must end in .json (data)" in other.messages[0]
+    assert not page.exists()
+
+
 def test_inspect_names_every_format(command: Command, tmp_path: Path) -> None:
     ended = command(
         "inspect", tmp_path / "nowhere", "tea", "--output", tmp_path / "p.gif"

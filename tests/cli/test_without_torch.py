@@ -72,16 +72,19 @@ def use(name: str, here: Path) -> Plan:
             ["translate", model, TEXT, "--json", "--alignments"],
             ["translate", model, TEXT, "--temperature", "1", "--n-best", "2"],
             ["translate", model, TEXT, "--mbr", "4"],
+            ["inspect", model, TEXT, "--json"],
         ],
         "language-modelling": [
             ["generate", model, "--prompt", "Anna", "--temperature", "0"],
             ["generate", model, "--temperature", "0", "--draft", "prompt"],
             ["generate", model, "--prompt", "Anna"],
             ["score", model, str(here / "text.txt")],
+            ["inspect", model, TEXT, "--json"],
         ],
         "classification": [
             ["classify", model, TEXT, "Das ist ein Buch.", "Zzz"],
             ["classify", model, TEXT, "--all", "--json"],
+            ["inspect", model, TEXT, "--output", str(here / "x.html")],
         ],
     }
     return plans[load_recipe(name).task]
@@ -183,7 +186,7 @@ def test_what_needs_pytorch_says_so_in_one_line(models: Path) -> None:
         ["translate", str(models / RECURRENT[0]), TEXT],
         ["translate", str(models / NAMES[0]), TEXT, "--kernels", "torch"],
         ["train", str(models / "pairs.tsv"), "--output", str(models / "new")],
-        ["inspect", str(models / NAMES[0]), TEXT, "--output", str(models / "x.html")],
+        ["inspect", str(models / RECURRENT[0]), TEXT, "--json"],
     ]
     ended = run("native", plan, models)
     for words, one in zip(plan, ended, strict=True):

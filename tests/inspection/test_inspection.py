@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -44,16 +45,16 @@ def test_maps_are_those_of_the_model_in_their_order(task, inspection):
     ):
         assert len(mine) == len(layers)
         for of_mine, layer in zip(mine, layers, strict=True):
-            torch.testing.assert_close(of_mine, layer[0])
-        heads = mine.flatten(0, 1)
+            np.testing.assert_allclose(of_mine, layer[0], atol=1e-5)
+        heads = mine.reshape(-1, *mine.shape[2:])
         # or a wrong order would pass
-        assert len(torch.unique(heads, dim=0)) == len(heads)
+        assert len(np.unique(heads, axis=0)) == len(heads)
 
 
 def test_rows_sum_to_one_and_the_future_is_unseen(inspection):
     for maps in (inspection.encoder, inspection.decoder, inspection.cross):
-        torch.testing.assert_close(maps.sum(-1), torch.ones(maps.shape[:-1]))
-    assert inspection.decoder.triu(1).count_nonzero() == 0
+        np.testing.assert_allclose(maps.sum(-1), 1, rtol=1e-5)
+    assert not np.triu(inspection.decoder, 1).any()
 
 
 def test_probabilities_are_the_softmax_of_the_logits(task, inspection):
@@ -170,7 +171,7 @@ def test_model_in_training_is_inspected_without_dropout_and_goes_on_training(
         assert task.model.training
     finally:
         task.model.eval()
-    torch.testing.assert_close(found.cross, inspection.cross, rtol=0, atol=0)
+    assert np.array_equal(found.cross, inspection.cross)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t\r\n", "\u3000"])
@@ -191,8 +192,8 @@ def test_lone_surrogate_in_the_text_can_be_written(task):
 def test_json_holds_the_same_rounded(inspection):
     data = inspection.to_json()
     for kind in ("encoder", "decoder", "cross"):
-        maps = torch.tensor(data["attention"][kind])
-        torch.testing.assert_close(maps, getattr(inspection, kind), rtol=0, atol=5.1e-5)
+        maps = np.array(data["attention"][kind])
+        np.testing.assert_allclose(maps, getattr(inspection, kind), atol=5.1e-5)
     assert data["source"]["pieces"] == inspection.src_pieces
     assert data["source"]["ids"] == inspection.src_ids
     assert data["target"]["pieces"] == inspection.tgt_pieces
@@ -249,7 +250,7 @@ def recurrent(request: pytest.FixtureRequest) -> TranslationInspection:
 def test_a_recurrent_model_looks_across_alone(recurrent: TranslationInspection) -> None:
     shape = (1, 1, len(recurrent.tgt_ids), len(recurrent.src_ids))
     assert recurrent.cross.shape == shape
-    torch.testing.assert_close(recurrent.cross.sum(-1), torch.ones(shape[:-1]))
+    np.testing.assert_allclose(recurrent.cross.sum(-1), 1, rtol=1e-5)
     maps = recurrent.to_json()["attention"]
     assert (maps["encoder"], maps["decoder"], len(maps["cross"])) == ([], [], 1)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -502,7 +503,7 @@ def test_vectors_are_read_by_keyboard(page, inspection):
 def test_many_vectors_scroll_in_a_box(open_page, inspection):
     count = 47
     vectors = Vectors(
-        torch.randn(count, 30, generator=torch.Generator().manual_seed(4)), None
+        np.random.default_rng(4).standard_normal((count, 30), np.float32), None
     )
     source = {
         "src_ids": [5] * count,
@@ -510,8 +511,8 @@ def test_many_vectors_scroll_in_a_box(open_page, inspection):
         "src_vectors": vectors,
     }
     maps = {
-        "encoder": torch.full((1, 1, count, count), 1 / count),
-        "cross": torch.full((1, 1, len(inspection.tgt_ids), count), 1 / count),
+        "encoder": np.full((1, 1, count, count), 1 / count),
+        "cross": np.full((1, 1, len(inspection.tgt_ids), count), 1 / count),
     }
     page = open_page(replace(inspection, **source, **maps))
     assert page.locator("#vectors-box").bounding_box()["height"] <= 520
@@ -771,8 +772,12 @@ def language() -> LanguageInspection:
         chosen=[Choice(piece, i, 0.3) for i, piece in enumerate(pieces[1:], start=20)],
         alternatives=[choices] * 4,
         next=choices,
-        decoder=torch.rand(2, 3, 5, 5, generator=generator).tril().softmax(-1).tril(),
-        vectors=Vectors(torch.randn(5, 7, generator=generator), None),
+        decoder=torch.rand(2, 3, 5, 5, generator=generator)
+        .tril()
+        .softmax(-1)
+        .tril()
+        .numpy(),
+        vectors=Vectors(torch.randn(5, 7, generator=generator).numpy(), None),
         max_len=128,
         cut=False,
     )
@@ -861,10 +866,10 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
         labels=["good", "bad"],
         probabilities=[0.8, 0.2],
         contributions=reasons,
-        encoder=torch.rand(
-            layers, 2, 3, 3, generator=torch.Generator().manual_seed(2)
-        ).softmax(-1),
-        vectors=Vectors(torch.ones(3, 5), torch.zeros(3, 5)),
+        encoder=torch.rand(layers, 2, 3, 3, generator=torch.Generator().manual_seed(2))
+        .softmax(-1)
+        .numpy(),
+        vectors=Vectors(np.ones((3, 5)), np.zeros((3, 5))),
         max_len=128,
         cut=True,
     )

@@ -45,7 +45,10 @@ EXAMPLES = {
     "evaluate": ("weft evaluate runs/mine test.en,test.de",),
     "compare": ("weft compare runs/mine runs/other test.en,test.de",),
     "score": ("weft score runs/plays lines.txt",),
-    "inspect": ('weft inspect runs/mine "A man." --output inside.html',),
+    "inspect": (
+        'weft inspect runs/mine "A man." --output inside.html',
+        'weft inspect runs/mine "A man." --json',
+    ),
     "diagnose": ("weft diagnose runs/mine test.en,test.de",),
     "selfcheck": ("weft selfcheck runs/mine",),
     "plot": (

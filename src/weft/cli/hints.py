@@ -56,7 +56,7 @@ _BY_TRAINING = "that is decided when a model is trained"
 _KERNELS = (
     "only weft translate, classify, generate, score and evaluate have it; leave it out"
 )
-_PLAIN = "the attention and probabilities that it shows always come from plain PyTorch; leave it out"
+_PLAIN = "what it shows comes from plain NumPy, that of a recurrent model from PyTorch; leave it out"
 _TURN = (
     "name the other direction: two files as b,a; else --set data.src_lang=de --set data.tgt_lang=en, of a TSV "
     "where the first row names its columns"

@@ -11,6 +11,7 @@ import typer
 from weft.cli.options import AsJson, Folder
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
+from weft.cli.use import opened
 from weft.console import stages
 from weft.console.wording import remark, say_lines
 from weft.errors import MissingPackage, UsageError
@@ -40,39 +41,33 @@ def inspect(
     folder: Folder,
     text: Annotated[str, typer.Argument(help="A sentence.")],
     output: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--output",
             help="Output file: a page (.html), a picture (.png, .svg) or data (.json); of a translation "
             "also the word alignment (.txt, .pharaoh).",
         ),
-    ],
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Write the data: to --output, or to standard output."
+        ),
+    ] = False,
 ) -> None:
     """Show how a model processes a text: embeddings, attention of every layer and head,
     probabilities, and more.
     """
-    from weft.inspection.suffixes import (
-        ALIGNMENTS,
-        FORMATS,
-        PICTURES,
-        refuse_other_suffixes,
-    )
-
-    refuse_other_suffixes(output, FORMATS | PICTURES | ALIGNMENTS)
-    durable.refuse_no_place(output)
-    is_picture = output.suffix.lower() in PICTURES
-    if is_picture:
-        _need_matplotlib()
+    is_picture = _is_picture(output, as_json)
     refuse_no_model(folder)
 
     from weft.inspection.look import inspect_text
     from weft.inspection.report import write_report
-    from weft.kernels.torch_machine import machine_for_torch
-    from weft.tasks.choice import load_trainable
 
-    task = load_trainable(folder, machine_for_torch(sets_threads=True))
-    inspection = inspect_text(task, text)
-    if is_picture:
+    inspection = inspect_text(opened(folder), text)
+    if output is None:
+        print_json(inspection.to_json())
+    elif is_picture:
         from weft.inspection.pictures import draw_inspection
 
         _write(draw_inspection(inspection), output)
@@ -80,7 +75,35 @@ def inspect(
         write_report(inspection, output)
     for note in inspection.notes:
         remark(f"weft: {note}")
-    remark(f"written to {output}")
+    if output is not None:
+        remark(f"written to {output}")
+
+
+def _is_picture(output: Path | None, as_json: bool) -> bool:
+    """Return whether an inspection is to be drawn. Raises UsageError for a name that it cannot be
+    written to, or where there is none.
+    """
+    from weft.inspection.suffixes import (
+        ALIGNMENTS,
+        DATA,
+        FORMATS,
+        PICTURES,
+        refuse_other_suffixes,
+    )
+
+    if output is None:
+        if as_json:
+            return False
+        raise UsageError(
+            "--output is missing; give a name such as inside.html, or --json for standard output"
+        )
+    known = DATA if as_json else FORMATS | PICTURES | ALIGNMENTS
+    refuse_other_suffixes(output, known)
+    durable.refuse_no_place(output)
+    is_picture = output.suffix.lower() in PICTURES
+    if is_picture:
+        _need_matplotlib()
+    return is_picture
 
 
 def diagnose(

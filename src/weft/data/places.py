@@ -1,6 +1,6 @@
-"""Where the characters of a changed text stand in the text that it was made of.
+"""Places of the characters of a changed text in the text that it was made of.
 
-Places are counted in characters, which are Unicode code points.
+They are counted in characters, which are Unicode code points.
 """
 
 from difflib import SequenceMatcher

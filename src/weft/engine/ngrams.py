@@ -149,7 +149,7 @@ def bag_means(bag: Bag, ids: Ids) -> Floats:
     width = bag.tokens.shape[1]
     total = np.zeros((num_texts, width), np.float32)
     weight = np.zeros(num_texts, np.float32)
-    for lookup in _lookups(bag, ids):
+    for lookup in lookups(bag, ids):
         counts = lookup.kept.sum(1)
         texts = np.flatnonzero(counts)
         if not len(texts):
@@ -173,22 +173,26 @@ def bag_means(bag: Bag, ids: Ids) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Lookup:
-    """The rows (B, G) of a table that texts have for n-grams of one length, and which are kept."""
+class Lookup:
+    """The rows (B, G) of a table that texts have for n-grams of one length, and which are kept.
 
+    `weights` are those of the table's rows; None where all weigh 1.
+    """
+
+    n: int
     vectors: Floats
     weights: Floats | None
     rows: Ids
     kept: Flags
 
 
-def _lookups(bag: Bag, ids: Ids) -> Iterator[_Lookup]:
+def lookups(bag: Bag, ids: Ids) -> Iterator[Lookup]:
     """Yield the rows of the tokens, then of the n-grams of each length."""
     is_real = ids != PAD_ID
-    yield _Lookup(bag.tokens, bag.token_weights, ids, is_real)
+    yield Lookup(1, bag.tokens, bag.token_weights, ids, is_real)
     if bag.hashed is None:
         return
     vectors = bag.hashed.vectors
     for n in range(2, bag.hashed.longest + 1):
         rows, kept = ngram_hashes(ids, n, len(vectors))
-        yield _Lookup(vectors, bag.hashed_weights, rows, kept)
+        yield Lookup(n, vectors, bag.hashed_weights, rows, kept)

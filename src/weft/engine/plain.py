@@ -244,14 +244,22 @@ class PlainTransformer:
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
 
-    def encode(self, src: Ids, record: Record | None = None) -> Floats:
-        """Encode source ids (N, S) to the memory (N, S, D); padding is never attended to."""
+    def encode(
+        self,
+        src: Ids,
+        record: Record | None = None,
+        beside: Floats | None = None,
+    ) -> Floats:
+        """Encode source ids (N, S) to the memory (N, S, D); padding is never attended to.
+
+        `beside` (N, S, D) is added to the tokens' vectors.
+        """
         weights = self.weights
         assert weights.src is not None
         record = record or Record()
         is_text = src != PAD_ID
         mask = is_text[:, None, None, :]
-        x = self._embedded(weights.src, src)
+        x = self._embedded(weights.src, src, beside=beside)
         record.encoder_states.append(x)
         for layer in weights.encoder:
             x = self._encoder_layer(layer, x, mask, record)

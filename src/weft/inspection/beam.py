@@ -7,10 +7,11 @@ from typing import Any, Literal
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.decoding.decoder import Hypothesis
 from weft.decoding.reference import beam_search
-from weft.engine.torch_steps import steps_of
+from weft.engine.batched import Steps
+from weft.inspection.tokens import USUAL, Limits
 from weft.predict.rows import most_tokens
 from weft.predict.settings import BANNED
-from weft.tasks.trainable_translation import TrainableTranslation
+from weft.tasks.translation import Translation
 
 Fate = Literal["goes on", "dropped", "ended", "open"]
 
@@ -62,13 +63,20 @@ class BeamTree:
         }
 
 
-def grow_tree(task: TrainableTranslation, src: list[int], beam_size: int) -> BeamTree:
-    """Search once more, by the model's own steps, and keep what the beam held at each."""
+def grow_tree(
+    task: Translation,
+    own: Steps[Any],
+    src: list[int],
+    beam_size: int,
+    limits: Limits = USUAL,
+) -> BeamTree:
+    """Search once more, by the model's own steps, and keep what the beam held at each of the first
+    `limits.tgt_tokens`.
+    """
     steps: list[tuple[list[Hypothesis], list[Hypothesis]]] = []
     decoding = task.config.decoding
-    longest = most_tokens(decoding, len(src), task.model.max_len)
+    longest = most_tokens(decoding, len(src), task.config.model.max_len)
 
-    own = steps_of(task.model, task.machine.device)
     ((best,),) = beam_search(
         own.step,
         own.prefill([src]),
@@ -80,7 +88,8 @@ def grow_tree(task: TrainableTranslation, src: list[int], beam_size: int) -> Bea
         banned_ids=BANNED,
         watch=lambda live, ended: steps.append((live, ended)),
     )
-    nodes = _nodes(steps, _ids_of(best), task.tokenizers[1])
+    shown = steps[: limits.tgt_tokens]
+    nodes = _nodes(shown, _ids_of(best), task.tokenizers[1])
     return BeamTree(beam_size, decoding.length_penalty, nodes)
 
 

@@ -1,32 +1,31 @@
 """A classifier at work on a text: its vectors, the attention of all layers and heads, and what each
 token adds.
 
-Shapes: the legend in `weft.model.attention`.
+Shapes: L tokens, H heads.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import numpy as np
 
 from weft.data.tokenizer import BOS_ID
+from weft.engine.plain import PlainTransformer, Record
+from weft.engine.weights import ClassifierWeights, Floats
+from weft.inspection.own_pass import classifier_weights
+from weft.inspection.reasons import Numbers, Reasons
 from weft.inspection.tokens import (
-    MAX_TOKENS,
+    HEAD,
+    USUAL,
+    Limits,
     Vectors,
     embedded,
     rounded,
     some_text,
     stacked,
 )
-from weft.model.attention import AttentionRecord
-from weft.model.classifier import TransformerClassifier
-from weft.model.mode import evaluating
 from weft.predict.text import one_line
-from weft.tasks.trainable_classification import TrainableClassification
-
-MAX_LABELS = 5  # whose contributions are computed
+from weft.tasks.classification import Classification
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,7 @@ class ClassificationInspection:
     labels: list[str]
     probabilities: list[float]
     contributions: list[Contributions]
-    encoder: Float[Tensor, "layers H L L"]
+    encoder: Floats
     vectors: Vectors
     max_len: int
     cut: bool
@@ -88,6 +87,7 @@ class ClassificationInspection:
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary; numbers are rounded to four decimals."""
         return {
+            **HEAD,
             "task": "classification",
             "text": self.text,
             "lang": self.lang,
@@ -109,145 +109,68 @@ class ClassificationInspection:
 
 
 def inspect_classification(
-    task: TrainableClassification, text: str
+    task: Classification, text: str, limits: Limits = USUAL
 ) -> ClassificationInspection:
     """Classify a text and look at the model meanwhile.
 
-    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes
+    A text of more than `limits.tokens` tokens is cut there, or where the model's own limit comes
     first. Raises UsageError for a text with nothing in it.
     """
     (tokenizer,) = task.tokenizers
-    model = task.model
     config = task.config
+    weights = classifier_weights(task)
     line, ids = some_text(one_line(text), tokenizer)
     first = [BOS_ID] if task.predictor().first_token else []
-    limit = min(MAX_TOKENS, config.max_len)
+    limit = min(limits.tokens, config.max_len)
     row = [*first, *ids[:limit]]
-    record = AttentionRecord()
-    # not below, where gradients could not be taken
-    batch = torch.tensor([row], device=task.machine.device)
-    with evaluating(model):
-        logits = model(batch, record)
-        shares = logits.sigmoid() if config.multi_label else logits.softmax(-1)
-        probabilities = shares[0].float().cpu()
-        order = probabilities.argsort(descending=True, stable=True).tolist()
-        left_out = _left_out(task, row, len(first))
-        vectors = _vectors(model, batch)
-    with torch.enable_grad():
-        gradients = [_gradient(task, batch, label) for label in order[:MAX_LABELS]]
+    reasons = Reasons(weights, config.multi_label, row)
+    order = np.argsort(-reasons.log_probs, kind="stable").tolist()
+    probabilities = np.exp(reasons.log_probs)
+    most = order[: limits.labels]
+    left_out = reasons.left_out(len(first))
+    gradient = reasons.gradient()
     return ClassificationInspection(
         text=line,
         lang=config.lang,
         ids=row,
         pieces=tokenizer.pieces(row),
         labels=[config.labels[i] for i in order],
-        probabilities=[float(probabilities[i]) for i in order],
+        probabilities=probabilities[order].tolist(),
         contributions=[
             Contributions(
                 config.labels[i],
-                g.tolist(),
+                gradient[:, i].tolist(),
                 left_out[:, i].tolist(),
-                _agreement(g, left_out[:, i]),
+                _agreement(gradient[:, i], left_out[:, i]),
             )
-            for i, g in zip(order, gradients, strict=False)
+            for i in most
         ],
-        encoder=stacked(record.encoder),
-        vectors=vectors,
+        encoder=_maps(weights, row),
+        vectors=_vectors(weights, row, limits),
         max_len=limit,
         cut=len(ids) > limit,
-        ngrams=1 if model.bag is None else config.model.ngrams,
+        ngrams=1 if weights.bag is None else config.model.ngrams,
     )
 
 
-def _log_probs(
-    task: TrainableClassification, logits: Float[Tensor, "B C"]
-) -> Float[Tensor, "B C"]:
-    """Return each label's log-probability: to be the one, or, of several, to hold."""
-    logits = logits.float()
-    if task.config.multi_label:
-        return torch.nn.functional.logsigmoid(logits)
-    return logits.log_softmax(-1)
+def _maps(weights: ClassifierWeights, row: list[int]) -> Floats:
+    record = Record()
+    if weights.encoder is not None:
+        PlainTransformer(weights.encoder).encode(np.array([row]), record)
+    return stacked(record.encoder)
 
 
-def _left_out(
-    task: TrainableClassification, row: list[int], fixed: int
-) -> Float[Tensor, "L C"]:
-    """Compute how far each label's log-probability falls where a token is missing.
-
-    The first `fixed` tokens cannot be left out.
-    """
-    device = torch.device(task.machine.device)
-    full = _log_probs(task, task.model(torch.tensor([row], device=device)))
-    falls = torch.zeros(len(row), full.shape[1])
-    if len(row) > 1:
-        rows = [row[:i] + row[i + 1 :] for i in range(fixed, len(row))]
-        shorter = torch.tensor(rows, device=device)
-        falls[fixed:] = (full - _log_probs(task, task.model(shorter))).cpu()
-    return falls
+def _vectors(weights: ClassifierWeights, row: list[int], limits: Limits) -> Vectors:
+    encoder = weights.encoder
+    if encoder is not None:
+        assert encoder.src is not None
+        return embedded(encoder.src, encoder.embedding_scale, row, limits)
+    assert weights.bag is not None
+    return Vectors(weights.bag.tokens[row], None, dimensions=limits.dimensions)
 
 
-def _gradient(
-    task: TrainableClassification, ids: Int[Tensor, "1 L"], label: int
-) -> Float[Tensor, " L"]:
-    """Compute gradient times vector of each token, through the layers and through the bag."""
-    model = task.model
-    seen: list[Tensor] = []
-    hooks = []
-    if model.encoder is not None:
-        hooks.append(
-            model.encoder.embedding.tokens.register_forward_hook(
-                lambda *call: seen.append(call[2])
-            )
-        )
-    was_training = model.training
-    model.eval()
-    try:
-        states = model.states(ids)
-        value = _log_probs(task, model.output(states))[0, label]
-    finally:
-        model.train(was_training)
-        for hook in hooks:
-            hook.remove()
-    total = torch.zeros(ids.shape[1])
-    if seen:
-        (to_vectors,) = torch.autograd.grad(value, seen, retain_graph=True)
-        total += (to_vectors * seen[0])[0].sum(-1).float().cpu().detach()
-    if model.bag is not None:
-        (to_states,) = torch.autograd.grad(value, states)
-        total += _of_bag(model, ids, to_states[0, -model.bag.tokens.embedding_dim :])
-    return total
-
-
-def _of_bag(
-    model: TransformerClassifier, ids: Int[Tensor, "1 L"], gradient: Float[Tensor, " D"]
-) -> Float[Tensor, " L"]:
-    """Return each token's share in the bag; that of an n-gram is divided among its tokens.
-
-    The bag is a mean, so that each vector's share is exact. Where none of the n-grams has a weight,
-    as in a text of unknown words, nothing has a share.
-    """
-    bag = model.bag
-    assert bag is not None
-    total = torch.zeros(ids.shape[1], device=ids.device)
-    sum_of_weights = torch.zeros((), device=ids.device)
-    for lookup in bag.lookups(ids):
-        weights = lookup.weights()[0]
-        shares = (lookup.table[lookup.rows[0]] @ gradient).detach() * weights
-        sum_of_weights += weights.sum()
-        for offset in range(lookup.n):
-            total[offset : offset + len(shares)] += shares / lookup.n
-    return total.float().cpu() / (float(sum_of_weights) or 1.0)
-
-
-def _vectors(model: TransformerClassifier, ids: Int[Tensor, "1 L"]) -> Vectors:
-    if model.encoder is not None:
-        return embedded(model.encoder.embedding, ids)
-    assert model.bag is not None
-    return Vectors(model.bag.tokens(ids)[0].float().cpu(), None)
-
-
-def _agreement(a: Float[Tensor, " L"], b: Float[Tensor, " L"]) -> float | None:
+def _agreement(a: Numbers, b: Numbers) -> float | None:
     """Compute Pearson's correlation; None where it is not defined, or of too few tokens."""
-    if len(a) < 3 or a.std() == 0 or b.std() == 0:
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return None
-    return float(torch.corrcoef(torch.stack([a, b]))[0, 1])
+    return float(np.corrcoef(a, b)[0, 1])

@@ -1,30 +1,33 @@
 """A language model at work on a text: its vectors, the attention of all layers and heads, and the
 next tokens.
 
-Shapes: the legend in `weft.model.attention`.
+Shapes: T tokens, H heads, V vocabulary.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+import numpy as np
 
 from weft.data.tokenizer import BOS_ID
+from weft.engine.ngrams import beside
+from weft.engine.plain import PlainTransformer, Record, softmax
+from weft.engine.weights import Floats
+from weft.inspection.own_pass import language_weights
 from weft.inspection.tokens import (
-    MAX_TOKENS,
+    HEAD,
+    USUAL,
     Choice,
+    Limits,
     Vectors,
     alternatives,
+    chosen,
     embedded,
     rounded,
     some_text,
     stacked,
 )
-from weft.model.attention import AttentionRecord
-from weft.model.mode import evaluating
-from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
+from weft.tasks.language_modelling import LanguageModelling
 
 NUM_NEXT = 20
 
@@ -48,7 +51,7 @@ class LanguageInspection:
     chosen: list[Choice]
     alternatives: list[list[Choice]]
     next: list[Choice]
-    decoder: Float[Tensor, "layers H T T"]
+    decoder: Floats
     vectors: Vectors
     max_len: int
     cut: bool
@@ -64,6 +67,7 @@ class LanguageInspection:
         decimals.
         """
         return {
+            **HEAD,
             "task": "language-modelling",
             "text": self.text,
             "lang": self.lang,
@@ -84,42 +88,41 @@ class LanguageInspection:
         }
 
 
-def inspect_language(task: TrainableLanguageModelling, text: str) -> LanguageInspection:
+def inspect_language(
+    task: LanguageModelling, text: str, limits: Limits = USUAL
+) -> LanguageInspection:
     """Read a text and look at the model meanwhile.
 
-    A text of more than `MAX_TOKENS` tokens is cut there, or where the model's window ends. Raises
-    UsageError for a text with nothing in it.
+    A text of more than `limits.tokens` tokens is cut there, or where the model's window ends.
+    Raises UsageError for a text with nothing in it.
     """
     (tokenizer,) = task.tokenizers
-    model = task.model
+    weights = language_weights(task)
     line, ids = some_text(text, tokenizer)
-    limit = min(MAX_TOKENS, task.config.window_len)
+    limit = min(limits.tokens, task.config.window_len)
     row = [task.predictor().start_id, *ids[: limit - 1]]
-    record = AttentionRecord()
-    with evaluating(model):
-        batch = torch.tensor([row], device=task.machine.device)
-        probabilities = model(batch, None, record)[0].float().softmax(-1).cpu()
-        parts = {"ngrams": model.ngrams, "matches": model.matches}
-        beside = {
-            name: part(batch, len(row), None)
-            for name, part in parts.items()
-            if part is not None
-        }
-        vectors = embedded(model.embedding, batch, beside)
+    batch = np.array([row])
+    others = beside(weights, batch, len(row))
+    model = PlainTransformer(weights)
+    record = Record()
+    states, _ = model.decode(batch, model.start(1), others, record)
+    probabilities = softmax(model.output(states[0]))
+    own = None if others is None else others[0]
+    parts = {"ngrams": weights.ngrams, "matches": weights.matches}
+    names = [name for name, part in parts.items() if part is not None]
+    assert weights.tgt is not None
     pieces = tokenizer.pieces(row)
+    before = probabilities[:-1]
     return LanguageInspection(
         text=line,
         lang=task.config.lang,
         ids=row,
         pieces=pieces,
-        chosen=[
-            Choice(p, i, float(q[i]))
-            for p, i, q in zip(pieces[1:], row[1:], probabilities[:-1], strict=True)
-        ],
-        alternatives=alternatives(tokenizer, probabilities[:-1]),
+        chosen=chosen(pieces[1:], row[1:], before),
+        alternatives=alternatives(tokenizer, before, limits.alternatives),
         next=alternatives(tokenizer, probabilities[-1:], NUM_NEXT)[0],
         decoder=stacked(record.decoder),
-        vectors=vectors,
+        vectors=embedded(weights.tgt, weights.embedding_scale, row, limits, own, names),
         max_len=limit,
         cut=len(ids) >= limit,
         start="document" if row[0] == BOS_ID else "between",

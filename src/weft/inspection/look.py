@@ -1,26 +1,43 @@
 """A text seen through a model of any task."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from weft.inspection.classification import (
     ClassificationInspection,
     inspect_classification,
 )
 from weft.inspection.language import LanguageInspection, inspect_language
+from weft.inspection.tokens import USUAL, Limits
 from weft.inspection.translation import TranslationInspection, inspect_translation
-from weft.tasks.trainable import TrainableTask
-from weft.tasks.trainable_classification import TrainableClassification
-from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
-from weft.tasks.trainable_translation import TrainableTranslation
+from weft.tasks.classification import Classification
+from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import Task
+from weft.tasks.translation import Translation
 
-Inspection = TranslationInspection | LanguageInspection | ClassificationInspection
+Inspection: TypeAlias = (
+    TranslationInspection | LanguageInspection | ClassificationInspection
+)
 
 
-def inspect_text(task: TrainableTask[Any, Any, Any], text: str) -> Inspection:
-    """Run the model on a text and keep what it did. Raises UsageError for an empty text."""
-    if isinstance(task, TrainableTranslation):
-        return inspect_translation(task, text)
-    if isinstance(task, TrainableLanguageModelling):
-        return inspect_language(task, text)
-    assert isinstance(task, TrainableClassification)
-    return inspect_classification(task, text)
+def inspect_text(task: Task[Any, Any], text: str, limits: Limits = USUAL) -> Inspection:
+    """Run the model on a text and keep what it did. Raises UsageError for an empty text.
+
+    It needs PyTorch for a recurrent model alone, and where the task was loaded by PyTorch.
+    """
+    if isinstance(task, Translation):
+        return inspect_translation(task, text, limits=limits)
+    if isinstance(task, LanguageModelling):
+        return inspect_language(task, text, limits)
+    assert isinstance(task, Classification)
+    return inspect_classification(task, text, limits)
+
+
+def inspection_data(
+    task: Task[Any, Any], text: str, limits: Limits = USUAL
+) -> dict[str, Any]:
+    """Return what `weft inspect` shows of a text, as docs/inspection.md describes it: a dictionary
+    for JSON.
+
+    Raises UsageError for an empty text.
+    """
+    return inspect_text(task, text, limits).to_json()

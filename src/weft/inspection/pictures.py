@@ -4,12 +4,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from weft.data.languages import UNKNOWN
+from weft.engine.weights import Floats
 from weft.errors import UsageError
 from weft.inspection.classification import ClassificationInspection
 from weft.inspection.figure import PIXELS, SHADES, color_of, short_label, styled
@@ -37,21 +36,22 @@ def draw_inspection(inspection: Inspection) -> Figure:
 
 @styled
 def draw_maps(
-    maps: Float[Tensor, "layers H T S"],
+    maps: Floats,
     keys: Sequence[str],
     queries: Sequence[str],
     title: str,
 ) -> Figure:
-    """Return the mean of the heads of each layer, or its only head, a panel a layer.
+    """Return the mean of the heads of each layer, or its only head, a panel a layer; the maps are
+    of shape (layers, H, T, S).
 
     Raises UsageError where there is no layer or no head.
     """
-    if not maps.numel():
+    if not maps.size:
         raise UsageError(
             "there is no such layer or head to draw; a classifier that is a bag of n-grams has none, "
             "one of --recipe classify-modern has"
         )
-    means = maps.mean(1).numpy()
+    means = maps.mean(1)
     num_heads = maps.shape[1]
     src = [short_label(piece) for piece in keys]
     tgt = [short_label(piece) for piece in queries]

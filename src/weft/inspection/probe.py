@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from weft.console import stages
 from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
-from weft.inspection.tokens import padded
+from weft.engine.batched import padded
 from weft.model.mode import evaluating
 from weft.predict.prediction import Prediction
 from weft.tasks.trainable_translation import TrainableTranslation
@@ -101,7 +102,7 @@ class Probe:
         return chosen.squeeze(-1)
 
     def _padded(self, rows: Sequence[Ids]) -> Int[Tensor, "B L"]:
-        return padded(rows).to(self.task.machine.device)
+        return torch.from_numpy(padded(rows)).to(self.task.machine.device)
 
 
 def exchanged(text: ParallelText) -> ParallelText:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from weft.errors import UsageError
 
-FORMATS = {".html": "a page", ".json": "data"}
+DATA = {".json": "data"}
+FORMATS = {".html": "a page", **DATA}
 # of a translation
 ALIGNMENTS = {".txt": "word alignment, to be read", ".pharaoh": "the same as 0-0 1-2"}
 # written by weft.inspection.figure, which needs matplotlib

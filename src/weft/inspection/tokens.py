@@ -2,7 +2,7 @@
 
 Every inspection begins with them.
 
-Shapes: the legend in `weft.model.attention`.
+Shapes: L tokens; T target tokens, V vocabulary; D d_model; H heads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,19 +10,49 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.data.normalize import replace_surrogates
-from weft.data.tokenizer import PAD_ID, Tokenizer
+from weft.data.tokenizer import Tokenizer
+from weft.engine.weights import Floats, Side
 from weft.errors import UsageError
-from weft.model.transformer import Embedding
 
+# what an inspection's data begin with; the version grows where a key changes its meaning, or goes
+HEAD: Mapping[str, Any] = MappingProxyType({"format": "weft-inspection", "version": 1})
 MAX_TOKENS = 128  # of a text that is looked at, an end symbol counted
 MAX_DIMENSIONS = 64  # of each vector, in a file
 NUM_ALTERNATIVES = 5
-NOTHING: Mapping[str, Tensor] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The size that an inspection may have: all arrays in it grow with these and with the model.
+
+    A text is cut after `tokens` tokens, its symbols counted but for a classifier's; of a longer
+    translation only the first `tgt_tokens` are looked at. A vector is shown by its first
+    `dimensions`, a place by its most probable `alternatives`; contributions are computed for so
+    many `labels`, the most probable ones.
+
+    Raises UsageError for a number below 1, and for fewer than two tokens.
+    """
+
+    tokens: int = MAX_TOKENS
+    tgt_tokens: int = 4 * MAX_TOKENS
+    dimensions: int = MAX_DIMENSIONS
+    alternatives: int = NUM_ALTERNATIVES
+    labels: int = 5
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            least = 2 if name == "tokens" else 1
+            if value < least:
+                raise UsageError(
+                    f"limits: {name} = {value}: it must be at least {least}"
+                )
+
+
+USUAL = Limits()
 
 
 @dataclass(frozen=True)
@@ -44,48 +74,52 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The vectors that a text's tokens enter the first layer with.
+    """The vectors (L, D) that a text's tokens enter the first layer with.
 
     `tokens` are those of the tokens, scaled as the model scales them, and of the n-grams beside
     them; `positions` are added to them, None where the model adds none: recurrent layers, a bag of
     n-grams, and rotary positions, which turn queries and keys instead. `beside` names what is added
-    to a token's own vector in `tokens`: "ngrams", "matches".
+    to a token's own vector in `tokens`: "ngrams", "matches". So many `dimensions` of each are
+    written.
     """
 
-    tokens: Float[Tensor, "L D"]
-    positions: Float[Tensor, "L D"] | None
+    tokens: Floats
+    positions: Floats | None
     beside: Sequence[str] = ()
+    dimensions: int = MAX_DIMENSIONS
 
     def to_json(self) -> dict[str, Any]:
-        """Return their width and the first `MAX_DIMENSIONS` of their numbers.
-
-        These are rounded to three decimals.
-        """
+        """Return their width and the first of their numbers, rounded to three decimals."""
         return {
             "width": self.tokens.shape[1],
-            "tokens": _first_dimensions(self.tokens),
-            "positions": _first_dimensions(self.positions),
+            "tokens": self._first_dimensions(self.tokens),
+            "positions": self._first_dimensions(self.positions),
             "beside": [*self.beside],
         }
 
-
-def _first_dimensions(vectors: Float[Tensor, "L D"] | None) -> Any:
-    return None if vectors is None else rounded(vectors[:, :MAX_DIMENSIONS].tolist(), 3)
+    def _first_dimensions(self, vectors: Floats | None) -> Any:
+        if vectors is None:
+            return None
+        return rounded(vectors[:, : self.dimensions].tolist(), 3)
 
 
 def embedded(
-    embedding: Embedding,
-    ids: Int[Tensor, "1 L"],
-    beside: Mapping[str, Float[Tensor, "1 L D"]] = NOTHING,
+    side: Side,
+    scale: float,
+    ids: Sequence[int],
+    limits: Limits,
+    others: Floats | None = None,
+    beside: Sequence[str] = (),
 ) -> Vectors:
-    """Embed ids, and return the parts that the first layer's input is the sum of."""
-    tokens = (
-        (sum(beside.values(), embedding.tokens(ids)) * embedding.scale)[0].float().cpu()
-    )
-    table = embedding.positions(ids.shape[1])
-    is_added = table.shape[1] == tokens.shape[1]
-    positions = table.float().cpu() if is_added else None
-    return Vectors(tokens, positions, tuple(beside))
+    """Embed ids, and return the parts that the first layer's input is the sum of.
+
+    `others` (L, D) are added to the tokens' own vectors; `beside` says what they are.
+    """
+    tokens = side.tokens[list(ids)]
+    if others is not None:
+        tokens = tokens + others
+    positions = None if side.positions is None else side.positions[: len(ids)]
+    return Vectors(tokens * scale, positions, beside, limits.dimensions)
 
 
 def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
@@ -102,14 +136,15 @@ def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
 
 def alternatives(
     tokenizer: Tokenizer,
-    probabilities: Float[Tensor, "T V"],
+    probabilities: NDArray[np.floating[Any]],
     count: int = NUM_ALTERNATIVES,
 ) -> list[list[Choice]]:
-    """Return the most probable tokens at each place, first the most probable; of equal ones the
-    lower id.
+    """Return the most probable tokens at each place (T, V), first the most probable; of equal ones
+    the lower id.
     """
-    values, ids = probabilities.sort(dim=-1, descending=True, stable=True)
-    tops = zip(ids[:, :count].tolist(), values[:, :count].tolist(), strict=True)
+    ids = np.argsort(-probabilities, axis=-1, kind="stable")[:, :count]
+    values = np.take_along_axis(probabilities, ids, axis=-1)
+    tops = zip(ids.tolist(), values.tolist(), strict=True)
     return [_choices(tokenizer, *top) for top in tops]
 
 
@@ -120,20 +155,23 @@ def _choices(
     return [Choice(tokenizer.pieces([i])[0], i, p) for i, p in pairs]
 
 
-def padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B L"]:
-    """Fill rows of ids to the length of the longest with the pad id."""
-    width = max(map(len, rows))
-    fill = [PAD_ID] * width
-    return torch.tensor([[*row, *fill[len(row) :]] for row in rows])
+def chosen(
+    pieces: Sequence[str],
+    ids: Sequence[int],
+    probabilities: NDArray[np.floating[Any]],
+) -> list[Choice]:
+    """Return the tokens that stand there, each with its probability (T, V)."""
+    rows = zip(pieces, ids, probabilities, strict=True)
+    return [Choice(piece, i, float(row[i])) for piece, i, row in rows]
 
 
-def stacked(maps: Sequence[Tensor]) -> Float[Tensor, "layers H L L2"]:
-    """Return the only text of each layer's maps, on the CPU; no layer where nothing was
+def stacked(maps: Sequence[Floats]) -> Floats:
+    """Return the only text of each layer's maps, (layers, H, L, L); no layer where nothing was
     attended to.
     """
     if not maps:
-        return torch.empty(0, 1, 0, 0)
-    return torch.stack([layer[0].float().cpu() for layer in maps])
+        return np.empty((0, 1, 0, 0), np.float32)
+    return np.stack([layer[0] for layer in maps])
 
 
 def rounded(value: Any, decimals: int = 4) -> Any:

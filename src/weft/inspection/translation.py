@@ -2,36 +2,33 @@
 its beam.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
-Shapes: the legend in `weft.model.attention`.
+Shapes: S source and T target tokens, H heads.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import Any
 
 from weft.data.tokenizer import BOS_ID, EOS_ID
+from weft.engine.weights import Floats
 from weft.inspection.beam import BeamTree, grow_tree
+from weft.inspection.own_pass import translation_view
 from weft.inspection.tokens import (
-    MAX_TOKENS,
+    HEAD,
+    USUAL,
     Choice,
+    Limits,
     Vectors,
     alternatives,
-    embedded,
+    chosen,
     rounded,
     some_text,
-    stacked,
 )
-from weft.model.attention import AttentionRecord
-from weft.model.mode import evaluating
-from weft.model.recurrent import DotAttention, Seq2SeqRecurrent
+from weft.inspection.views import Family
 from weft.predict.alignment import WordAlignment, align_words
+from weft.predict.rows import written
 from weft.predict.text import one_line
-from weft.tasks.trainable_translation import TrainableTranslation
-
-Family: TypeAlias = Literal["transformer", "additive", "dot"]
+from weft.predict.words import spelled
+from weft.tasks.translation import Translation
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +37,9 @@ class TranslationInspection:
 
     Of a text that is translated in several `segments`, `text` is the first one, and all else is of
     that alone. Source pieces and ids end with eos, target ones too, unless `finished` is False:
-    then the translation was cut at its limit. `cut` says that it was longer than `max_src_len`
-    tokens and only its start was translated. `chosen[t]` is target token t as it was chosen,
+    then the translation was cut at its limit; or `tgt_cut` is True: then it has more tokens, which
+    are not looked at. `cut` says that the text was longer than `max_src_len` tokens and only its
+    start was translated. `chosen[t]` is target token t as it was chosen,
     `alternatives[t]` are the most probable tokens at its place.
 
     The maps are of shape (layers, H, queries, keys); their rows sum to 1. Row t of `cross` and
@@ -66,9 +64,9 @@ class TranslationInspection:
     chosen: list[Choice]
     alternatives: list[list[Choice]]
     family: Family
-    encoder: Float[Tensor, "layers H S S"]
-    decoder: Float[Tensor, "layers H T T"]
-    cross: Float[Tensor, "layers H T S"]
+    encoder: Floats
+    decoder: Floats
+    cross: Floats
     src_vectors: Vectors
     tgt_vectors: Vectors
     beam: BeamTree
@@ -77,6 +75,7 @@ class TranslationInspection:
     cut: bool
     finished: bool
     segments: int
+    tgt_cut: bool = False
 
     @property
     def notes(self) -> list[str]:
@@ -92,6 +91,11 @@ class TranslationInspection:
             notes.append(f"the text was cut after {count} tokens; {shown} these alone")
         if not self.finished:
             notes.append("the translation found no end and was cut at its limit")
+        if self.tgt_cut:
+            count = len(self.tgt_ids)
+            notes.append(
+                f"the translation is longer; what is shown is of its first {count} tokens"
+            )
         return notes
 
     def to_json(self) -> dict[str, Any]:
@@ -99,6 +103,7 @@ class TranslationInspection:
         decimals.
         """
         return {
+            **HEAD,
             "task": "translation",
             "family": self.family,
             "text": self.text,
@@ -108,6 +113,7 @@ class TranslationInspection:
             "cut": self.cut,
             "max_src_len": self.max_src_len,
             "finished": self.finished,
+            "tgt_cut": self.tgt_cut,
             "segments": self.segments,
             "source": {
                 "pieces": self.src_pieces,
@@ -134,95 +140,65 @@ class TranslationInspection:
 
 
 def inspect_translation(
-    task: TrainableTranslation, text: str, beam_size: int | None = None
+    task: Translation,
+    text: str,
+    beam_size: int | None = None,
+    limits: Limits = USUAL,
 ) -> TranslationInspection:
     """Translate a text as `Translator` does, then look at the model once more while it writes that
     translation; of a text that is translated in several segments, only the first one.
 
-    A segment of more than `MAX_TOKENS` tokens is cut there, or where the model's own limit comes
+    A segment of more than `limits.tokens` tokens is cut there, or where the model's own limit comes
     first. Raises UsageError for a text with nothing in it or an impossible beam_size.
     """
     translator = task.predictor()
+    src_tokenizer, tgt_tokenizer = task.tokenizers
+    config = task.config
     segments = translator.segments(text)
     first = segments[0] if segments else ""
-    line, ids = some_text(first, task.tokenizers[0])
-    limit = min(MAX_TOKENS, task.config.max_src_len, task.model.max_len)
+    line, ids = some_text(first, src_tokenizer)
+    limit = min(limits.tokens, config.max_src_len, config.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
-    with evaluating(task.model):
-        hypothesis = translator.search(row, beam_size)
-        tgt_ids = hypothesis.ids
-        if hypothesis.finished:
-            tgt_ids = [*tgt_ids, EOS_ID]
-        record, probabilities = _record(task, row, tgt_ids)
-        vectors = _vectors(task, row, [BOS_ID, *tgt_ids[:-1]])
-        beam = grow_tree(task, row, beam_size or task.config.decoding.beam_size)
-    src_tokenizer, tgt_tokenizer = task.tokenizers
+    hypothesis = translator.search(row, beam_size)
+    whole = written(hypothesis)
+    tgt_ids = whole[: limits.tgt_tokens]
+    tgt_in = [BOS_ID, *tgt_ids[:-1]]
+    view = translation_view(task)
+    maps = view.look(row, tgt_in)
+    src_vectors, tgt_vectors = view.vectors(row, tgt_in, limits)
     pieces = tgt_tokenizer.pieces(tgt_ids)
-    cross = stacked(record.cross)
-    src_spelled = [src_tokenizer.spell([i], begins=False) for i in row]
-    spelled = [tgt_tokenizer.spell([i], begins=False) for i in tgt_ids]
-    ends = hypothesis.finished, True
+    is_whole = len(tgt_ids) == len(whole)
     return TranslationInspection(
         text=line,
         translation=one_line(tgt_tokenizer.decode(hypothesis.ids)),
-        src_lang=task.config.src_lang,
-        tgt_lang=task.config.tgt_lang,
+        src_lang=config.src_lang,
+        tgt_lang=config.tgt_lang,
         src_ids=row,
         src_pieces=src_tokenizer.pieces(row),
         tgt_ids=tgt_ids,
         tgt_pieces=pieces,
-        chosen=[
-            Choice(p, i, float(row[i]))
-            for p, i, row in zip(pieces, tgt_ids, probabilities, strict=True)
-        ],
-        alternatives=alternatives(tgt_tokenizer, probabilities),
-        family=_family(task),
-        encoder=stacked(record.encoder),
-        decoder=stacked(record.decoder),
-        cross=cross,
-        src_vectors=vectors[0],
-        tgt_vectors=vectors[1],
-        beam=beam,
-        alignment=align_words(cross[-1].mean(0).numpy(), spelled, src_spelled, ends),
+        chosen=chosen(pieces, tgt_ids, maps.probabilities),
+        alternatives=alternatives(
+            tgt_tokenizer, maps.probabilities, limits.alternatives
+        ),
+        family=view.family,
+        encoder=maps.encoder,
+        decoder=maps.decoder,
+        cross=maps.cross,
+        src_vectors=src_vectors,
+        tgt_vectors=tgt_vectors,
+        beam=grow_tree(
+            task, view.steps, row, beam_size or config.decoding.beam_size, limits
+        ),
+        alignment=align_words(
+            maps.cross[-1].mean(0),
+            spelled(tgt_tokenizer, tgt_ids),
+            spelled(src_tokenizer, row),
+            (hypothesis.finished and is_whole, True),
+        ),
         max_src_len=limit,
         cut=len(ids) >= limit,
         finished=hypothesis.finished,
         segments=len(segments),
+        tgt_cut=not is_whole,
     )
-
-
-def _family(task: TrainableTranslation) -> Family:
-    if not isinstance(task.model, Seq2SeqRecurrent):
-        return "transformer"
-    return "dot" if isinstance(task.model.attention, DotAttention) else "additive"
-
-
-def _record(
-    task: TrainableTranslation, src: list[int], tgt: list[int]
-) -> tuple[AttentionRecord, Float[Tensor, "T V"]]:
-    """Run the model once over source and translation, and record its attention.
-
-    Returns also the probabilities at each target token.
-    """
-    record = AttentionRecord()
-    src_batch = torch.tensor([src], device=task.machine.device)
-    tgt_in = torch.tensor([[BOS_ID, *tgt[:-1]]], device=task.machine.device)
-    logits = task.model(src_batch, tgt_in, record)
-    return record, logits[0].float().softmax(-1)
-
-
-def _vectors(
-    task: TrainableTranslation, src: list[int], tgt_in: list[int]
-) -> tuple[Vectors, Vectors]:
-    rows = [torch.tensor([ids], device=task.machine.device) for ids in (src, tgt_in)]
-    model = task.model
-    if isinstance(model, Seq2SeqRecurrent):
-        tables = (model.src_embedding, model.tgt_embedding)
-        src_part, tgt_part = (
-            Vectors((table(row)[0] * model.scale).float().cpu(), None)
-            for table, row in zip(tables, rows, strict=True)
-        )
-        return src_part, tgt_part
-    src_part = embedded(model.src_embedding, rows[0])
-    tgt_part = embedded(model.tgt_embedding, rows[1])
-    return src_part, tgt_part

@@ -1,0 +1,95 @@
+"""Models of PyTorch as an inspection reads them: the weights of a Transformer, and a recurrent
+model's own pass.
+
+Shapes: S source and T target tokens, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from weft.engine.batched import Steps
+from weft.engine.from_model import (
+    causal_weights_of,
+    classifier_weights_of,
+    weights_of,
+)
+from weft.engine.torch_steps import TorchCache, calling, steps_of
+from weft.engine.weights import ClassifierWeights, Floats, Weights
+from weft.inspection.tokens import Limits, Vectors, stacked
+from weft.inspection.views import Family, Maps, PlainView, TranslationView
+from weft.model.attention import AttentionRecord
+from weft.model.recurrent import DotAttention, Seq2SeqRecurrent
+from weft.tasks.classification import Classification
+from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.trainable_classification import TrainableClassification
+from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
+from weft.tasks.trainable_translation import TrainableTranslation
+from weft.tasks.translation import Translation
+
+
+@dataclass(frozen=True)
+class RecurrentView:
+    """A recurrent encoder-decoder, which PyTorch alone computes."""
+
+    model: Seq2SeqRecurrent
+    device: torch.device | str
+
+    @property
+    def family(self) -> Family:
+        return "dot" if isinstance(self.model.attention, DotAttention) else "additive"
+
+    @property
+    def steps(self) -> Steps[TorchCache]:
+        return steps_of(self.model, self.device)
+
+    def look(self, src: Sequence[int], tgt_in: Sequence[int]) -> Maps:
+        record = AttentionRecord()
+        rows = [torch.tensor([ids], device=self.device) for ids in (src, tgt_in)]
+        with calling(self.model):
+            logits = self.model(*rows, record)[0].float()
+            probabilities = logits.softmax(-1)
+            cross = [layer.float().cpu().numpy() for layer in record.cross]
+        nothing = stacked([])
+        return Maps(nothing, nothing, stacked(cross), probabilities.cpu().numpy())
+
+    def vectors(
+        self, src: Sequence[int], tgt_in: Sequence[int], limits: Limits
+    ) -> tuple[Vectors, Vectors]:
+        model = self.model
+        return (
+            self._embedded(model.src_embedding, src, limits),
+            self._embedded(model.tgt_embedding, tgt_in, limits),
+        )
+
+    def _embedded(
+        self, table: nn.Module, ids: Sequence[int], limits: Limits
+    ) -> Vectors:
+        with calling(self.model):
+            row = torch.tensor(ids, device=self.device)
+            scaled = table(row) * self.model.scale
+            tokens: Floats = scaled.float().cpu().numpy()
+        return Vectors(tokens, None, dimensions=limits.dimensions)
+
+
+def view_of(task: Translation) -> TranslationView:
+    """Return the model of a translator of PyTorch."""
+    assert isinstance(task, TrainableTranslation)
+    model = task.model
+    if isinstance(model, Seq2SeqRecurrent):
+        return RecurrentView(model, task.machine.device)
+    return PlainView(weights_of(model))
+
+
+def language_weights_of(task: LanguageModelling) -> Weights:
+    """Return the weights of a language model of PyTorch."""
+    assert isinstance(task, TrainableLanguageModelling)
+    return causal_weights_of(task.model)
+
+
+def classifier_weights_in(task: Classification) -> ClassifierWeights:
+    """Return the weights of a classifier of PyTorch."""
+    assert isinstance(task, TrainableClassification)
+    return classifier_weights_of(task.model)
