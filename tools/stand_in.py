@@ -157,10 +157,14 @@ def shouted(markup: str) -> str:
 
 
 def event(text: str, score: float | None, end: str | None) -> str:
-    """A chunk of a stream."""
+    """A chunk of a stream: a token, and a second one of no text, as bytes of a character are."""
     logprobs = None
     if score is not None:
-        logprobs = {"tokens": [text], "token_logprobs": [score]}
+        logprobs = {
+            "tokens": ["bytes:", text],
+            "token_logprobs": [score / 2, score / 2],
+            "text_offset": [40, 40],
+        }
     choice = {"text": text, "index": 0, "finish_reason": end, "logprobs": logprobs}
     return f"data: {json.dumps({'choices': [choice]})}\n\n"
 
@@ -359,7 +363,13 @@ class StandIn:
                 "scores": ["BLEU   27.21  nrefs:1|case:mixed", "chrF   49.77"],
                 "good_for": ["captions of photographs"],
                 "samples": [
-                    {"step": 200, "src": "Ein Hund.", "translation": "A dog ."}
+                    {
+                        "text": "Ein Hund.",
+                        "steps": [
+                            {"step": 200, "text": "A A A"},
+                            {"step": 400, "text": "A dog ."},
+                        ],
+                    }
                 ],
             }
         )

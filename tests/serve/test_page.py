@@ -27,6 +27,7 @@ ARGUMENTS = [
 TEXT = "Ein Hund rennt im Schnee."
 HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
 VIEWS = ("translate", "generate", "classify", "inside", "models")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 REFUSED = "Failed to load resource"  # how the browser's console has a refusal
 
 playwright = pytest.importorskip(
@@ -168,6 +169,7 @@ def test_line_breaks_stay_and_known_lines_are_not_asked_again(
     assert texts == [["Eine Katze schläft"]]
 
 
+@pytest.mark.long
 def test_no_text_is_kept_or_in_an_address(open_page: Any) -> None:
     page = open_page()
     addresses = []
@@ -211,6 +213,7 @@ def test_words_that_belong_together_light_up_both_ways(open_page: Any) -> None:
     assert lit(page, ".word") == ["a"]
 
 
+@pytest.mark.long
 def test_places_are_counted_in_characters_of_unicode(open_page: Any) -> None:
     page = open_page()
     translate(page, "😀 😀 Ein Hund", "😀 😀 a dog")
@@ -218,6 +221,7 @@ def test_places_are_counted_in_characters_of_unicode(open_page: Any) -> None:
     assert lit(page, ".source-word") == ["Hund"]
 
 
+@pytest.mark.long
 def test_the_words_lie_under_what_was_typed(open_page: Any) -> None:
     page = open_page(width=360)
     long = " ".join(["Ein Hund rennt im Schnee"] * 6)
@@ -229,6 +233,7 @@ def test_the_words_lie_under_what_was_typed(open_page: Any) -> None:
     assert page.locator("#text").evaluate("e => e.scrollHeight <= e.clientHeight")
 
 
+@pytest.mark.long
 def test_languages_swap(open_page: Any, server: StandIn) -> None:
     page = open_page()
     translate(page, "Ein Hund", "a dog")
@@ -240,6 +245,7 @@ def test_languages_swap(open_page: Any, server: StandIn) -> None:
     assert server.asked[-1][1]["source"] == "en"
 
 
+@pytest.mark.long
 def test_a_pair_that_is_not_there_gives_way(open_page: Any) -> None:
     page = open_page()
     assert page.locator("#target").input_value() == "en"
@@ -248,6 +254,7 @@ def test_a_pair_that_is_not_there_gives_way(open_page: Any) -> None:
     result_of(page, "NO GERMAN HERE")
 
 
+@pytest.mark.long
 def test_a_pivot_is_named_and_a_model_chosen(open_page: Any, server: StandIn) -> None:
     page = open_page()
     page.locator("#source").select_option("de")
@@ -264,6 +271,7 @@ def test_a_pivot_is_named_and_a_model_chosen(open_page: Any, server: StandIn) ->
     assert "model" not in server.asked[-1][1]
 
 
+@pytest.mark.long
 def test_what_may_be_wrong_is_said(open_page: Any) -> None:
     page = open_page()
     translate(page, "Ein Hund\nEin Ein Quast", "a dog\na a QUAST")
@@ -276,6 +284,7 @@ def test_what_may_be_wrong_is_said(open_page: Any) -> None:
     assert page.locator(".source-word.unknown").all_inner_texts() == ["Quast"]
 
 
+@pytest.mark.long
 def test_hostile_text_is_shown_and_not_run(open_page: Any) -> None:
     page = open_page()
     page.locator("#text").fill(f"Ein {HOSTILE}")
@@ -284,6 +293,7 @@ def test_hostile_text_is_shown_and_not_run(open_page: Any) -> None:
     assert page.evaluate("window.hacked") is None
 
 
+@pytest.mark.long
 def test_a_text_above_the_limit_is_counted_and_not_sent(
     open_page: Any, server: StandIn
 ) -> None:
@@ -301,6 +311,7 @@ def test_a_text_above_the_limit_is_counted_and_not_sent(
     assert page.locator("#complaint").is_hidden()
 
 
+@pytest.mark.long
 def test_copy_and_clear(open_page: Any) -> None:
     page = open_page(permissions=["clipboard-read", "clipboard-write"])
     translate(page, "Ein Hund\n\nEine Katze", "a dog\n\na cat")
@@ -340,6 +351,7 @@ def test_another_word_is_chosen_by_keyboard_alone(
     assert page.locator("#undo").is_hidden()
 
 
+@pytest.mark.long
 def test_the_list_of_words_closes(open_page: Any, server: StandIn) -> None:
     page = open_page()
     translate(page, TEXT, "a dog runs in snow.")
@@ -356,6 +368,7 @@ def test_the_list_of_words_closes(open_page: Any, server: StandIn) -> None:
     result_of(page, "a dog runs in snow.")
 
 
+@pytest.mark.long
 def test_a_refused_list_of_words_says_why(open_page: Any, server: StandIn) -> None:
     page = open_page(refused=True)
     translate(page, TEXT, "a dog runs in snow.")
@@ -365,6 +378,7 @@ def test_a_refused_list_of_words_says_why(open_page: Any, server: StandIn) -> No
     assert page.locator(".popup .refused").inner_text() == "this model cannot complete"
 
 
+@pytest.mark.long
 def test_a_model_without_alignment_translates_all_the_same(
     open_page: Any, server: StandIn
 ) -> None:
@@ -426,6 +440,7 @@ def test_a_file_stops_and_goes_on_where_it_stopped(
     assert page.locator(".job").count() == 0
 
 
+@pytest.mark.long
 def test_a_web_page_keeps_its_tags(open_page: Any, server: StandIn) -> None:
     page = open_page()
     source = (
@@ -449,6 +464,7 @@ def test_a_web_page_keeps_its_tags(open_page: Any, server: StandIn) -> None:
     )
 
 
+@pytest.mark.long
 def test_files_that_cannot_be_read_say_why(open_page: Any, server: StandIn) -> None:
     page = open_page(refused=True)
     for name, content, reason in (
@@ -489,9 +505,11 @@ def test_a_text_is_written_on(open_page: Any, server: StandIn) -> None:
     page.locator("nav a[href='#models']").click()
     page.wait_for_selector("section.models")
     page.go_back()
+    page.wait_for_selector(".written-token")
     assert page.locator("#written .written-token").count() == 7
 
 
+@pytest.mark.long
 def test_writing_stops_at_once(open_page: Any, server: StandIn) -> None:
     page = open_page("generate")
     page.locator("#set-max_tokens").fill("100")
@@ -508,6 +526,7 @@ def test_writing_stops_at_once(open_page: Any, server: StandIn) -> None:
     assert server.left == 1
 
 
+@pytest.mark.long
 def test_a_setting_out_of_range_is_not_sent(open_page: Any, server: StandIn) -> None:
     page = open_page("generate")
     for name, value in (("max_tokens", "101"), ("top_p", "2"), ("temperature", "")):
@@ -570,6 +589,7 @@ def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> N
     assert page.title() == "看内部 · Weft"
 
 
+@pytest.mark.long
 def test_pictures_change_with_the_task_of_the_model(open_page: Any) -> None:
     page = open_page("inside")
     page.locator("#look-text").fill("Ein Hund")
@@ -582,6 +602,7 @@ def test_pictures_change_with_the_task_of_the_model(open_page: Any) -> None:
     assert page.locator("#reasons-section").is_hidden()
 
 
+@pytest.mark.long
 def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
     page = open_page()
     translate(page, "\nEin Hund", "\na dog")
@@ -591,6 +612,7 @@ def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
     assert page.locator("#model").input_value() == "de-en"
 
 
+@pytest.mark.long
 def test_the_colours_of_pictures_follow_the_look(open_page: Any) -> None:
     page = open_page("inside", color_scheme="light")
     page.locator("#look-text").fill("Ein Hund")
@@ -629,6 +651,7 @@ def test_models_show_their_cards_and_curves(open_page: Any) -> None:
 @pytest.mark.parametrize(
     "task", ["translation", "language-modelling", "classification"]
 )
+@pytest.mark.long
 def test_only_what_the_models_can_do_is_offered(
     open_page: Any, server: StandIn, task: str
 ) -> None:
@@ -644,6 +667,7 @@ def test_only_what_the_models_can_do_is_offered(
     assert page.locator(f"section.{view}").count() == 1
 
 
+@pytest.mark.long
 def test_a_server_without_models_says_so(open_page: Any, server: StandIn) -> None:
     server.models = []
     page = open_page(waits_for=".notice")
@@ -665,6 +689,7 @@ def test_a_server_that_stops_is_waited_for(open_page: Any, server: StandIn) -> N
     assert page.locator("#status").is_hidden()
 
 
+@pytest.mark.long
 def test_a_refusal_is_said_in_the_words_of_the_server(
     open_page: Any, server: StandIn
 ) -> None:
@@ -677,6 +702,7 @@ def test_a_refusal_is_said_in_the_words_of_the_server(
     assert page.locator("#complaint").is_hidden()
 
 
+@pytest.mark.long
 def test_a_busy_server_is_asked_again(open_page: Any, server: StandIn) -> None:
     page = open_page(refused=True)
     page.locator("#source").select_option("de")
@@ -710,6 +736,7 @@ def test_a_key_is_asked_for_and_kept_for_the_tab_alone(
     assert page.locator("dialog").count() == 0
 
 
+@pytest.mark.long
 def test_no_key_given_says_what_the_server_says(
     open_page: Any, server: StandIn
 ) -> None:
@@ -722,6 +749,7 @@ def test_no_key_given_says_what_the_server_says(
 # everyone
 
 
+@pytest.mark.long
 def test_the_language_of_the_browser_comes_first_and_a_choice_stays(
     open_page: Any,
 ) -> None:
@@ -744,6 +772,7 @@ def test_the_language_of_the_browser_comes_first_and_a_choice_stays(
     page.get_by_role("link", name="Look inside").wait_for()
 
 
+@pytest.mark.long
 def test_light_and_dark(open_page: Any) -> None:
     colour = "getComputedStyle(document.body).backgroundColor"
     light, dark = "rgb(251, 250, 247)", "rgb(20, 23, 28)"
@@ -782,6 +811,7 @@ def filled(page: Any, view: str) -> None:
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.long
 def test_a_narrow_screen_scrolls_downwards_only(open_page: Any, locale: str) -> None:
     page = open_page(width=360, locale=locale)
     for view in VIEWS:
@@ -839,6 +869,7 @@ def test_the_tab_key_leads_through_everything(open_page: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.long
 def test_axe_finds_nothing_serious(open_page: Any, scheme: str) -> None:
     axe = Path(os.environ.get("WEFT_AXE", ""))
     if not axe.is_file():
@@ -852,7 +883,8 @@ def test_axe_finds_nothing_serious(open_page: Any, scheme: str) -> None:
         page.wait_for_timeout(400)
         page.evaluate(script)
         found = page.evaluate(
-            "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa']}).then(r => r.violations)"
+            "rules => axe.run(document, {runOnly: rules}).then(r => r.violations)",
+            RULES,
         )
         named = [
             (

@@ -156,7 +156,11 @@ def trained(tmp_path: Path) -> Path:
         '{"step": 1',
     ]
     (run / "metrics.jsonl").write_text("\n".join(lines))
-    samples = [{"step": step, "src": "a", "translation": "b"} for step in range(50)]
+    samples = [
+        {"step": step, "src": f"text {number}", "translation": f"{number} at {step}"}
+        for step in range(1, 21)
+        for number in range(4)
+    ]
     (run / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)))
     (run / "verdict.json").write_text('{"best_step": 200}')
     (tmp_path / "README.md").write_text(
@@ -182,7 +186,19 @@ def test_the_curves_of_a_run(trained: Path) -> None:
 def test_samples_are_shown_only_if_asked_for(trained: Path) -> None:
     assert "samples" not in history_of(trained, show_samples=False)
     samples = history_of(trained, show_samples=True)["samples"]
-    assert [sample["step"] for sample in samples] == list(range(30, 50))
+    assert [sample["text"] for sample in samples] == ["text 0", "text 1", "text 2"]
+    steps = [2, 5, 8, 11, 14, 17, 20]
+    assert [row["step"] for row in samples[1]["steps"]] == steps
+    assert samples[1]["steps"][-1]["text"] == "1 at 20"
+
+
+def test_samples_of_a_language_model_begin_with_its_prompt(trained: Path) -> None:
+    row = {"step": 3, "prompt": "To be", "text": ", or not"}
+    (trained / "run" / "samples.jsonl").write_text(json.dumps(row))
+    samples = history_of(trained, show_samples=True)["samples"]
+    assert samples == [
+        {"text": "To be", "steps": [{"step": 3, "text": ", or not"}]},
+    ]
 
 
 @pytest.mark.parametrize("verdict", ["", "[]", "{", '{"best_step": "x"}', "null"])

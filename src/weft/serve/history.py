@@ -16,7 +16,8 @@ from weft.serve.catalogue import Catalogue
 from weft.serve.refusals import UnknownModel
 
 _MOST_POINTS = 200  # of a curve
-_MOST_SAMPLES = 20
+_MOST_SAMPLES = 3  # sentences whose samples are shown
+_MOST_STEPS = 8  # of a sentence
 _MOST_BYTES = 16 * 2**20  # of a log
 _CURVES = ("loss", "dev_loss")
 
@@ -51,8 +52,31 @@ def history_of(folder: Path, show_samples: bool) -> dict[str, Any]:
         "good_for": _section(card, "What it is good for"),
     }
     if show_samples:
-        found["samples"] = list(_rows(run.samples))[-_MOST_SAMPLES:]
+        found["samples"] = _samples(run.samples)
     return found
+
+
+def _samples(path: Path) -> list[dict[str, Any]]:
+    """Return the first texts that a run tried its model on, and what they became step by step."""
+    became: dict[str, list[dict[str, Any]]] = {}
+    for row in _rows(path):
+        given, made = (row.get(name) for name in _made_of(row))
+        if isinstance(given, str) and isinstance(made, str):
+            steps = became.setdefault(given, [])
+            steps.append({"step": row["step"], "text": made})
+    shown = list(became.items())[:_MOST_SAMPLES]
+    return [{"text": text, "steps": _evenly(steps)} for text, steps in shown]
+
+
+def _made_of(row: dict[str, Any]) -> tuple[str, str]:
+    """Return the names of what was given and what became of it."""
+    return ("src", "translation") if "src" in row else ("prompt", "text")
+
+
+def _evenly(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return some of the steps, the last one always."""
+    stride = -(-len(steps) // _MOST_STEPS)
+    return steps[::-1][::stride][::-1]
 
 
 def _text_of(path: Path) -> str:

@@ -1,6 +1,7 @@
 /* The view in which a language model writes on. */
 
 import { make, select } from "./element.js";
+import { slicer } from "./letters.js";
 import { probability, say } from "./say.js";
 import { request } from "./server.js";
 import { state } from "./text.js";
@@ -28,17 +29,26 @@ async function* events(response) {
   }
 }
 
-// The pieces of a chunk with their probabilities; none where they are not the text that came.
+// The pieces of a chunk with their probabilities: a token each, or several where they are the bytes of one character.
 function piecesOf({ text, logprobs }) {
-  const { tokens = [], token_logprobs: scores = [] } = logprobs ?? {};
-  if (tokens.join("") === text) return tokens.map((token, i) => ({ text: token, probability: Math.exp(scores[i]) }));
-  const sum = scores.reduce((total, score) => total + score, 0);
-  return [{ text, probability: scores.length > 0 ? Math.exp(sum / scores.length) : null }];
+  if (!logprobs?.text_offset?.length) return [{ text, probability: null }];
+  const { text_offset: offsets, token_logprobs: scores } = logprobs;
+  const slice = slicer(text);
+  const pieces = [];
+  let [start, score] = [0, 0];
+  offsets.forEach((_, i) => {
+    score += scores[i];
+    const end = i + 1 < offsets.length ? offsets[i + 1] - offsets[0] : undefined;
+    if (end === start) return;
+    pieces.push({ text: slice(start, end), probability: Math.exp(score) });
+    [start, score] = [end, 0];
+  });
+  return pieces;
 }
 
 // A token as text, shaded by its probability but for the space before it.
 function tokenOf({ text, probability: value }) {
-  if (value === null || Number.isNaN(value)) return [text];
+  if (value === null) return [text];
   const [, space, letters] = /^([ \n]*)(.*)$/s.exec(text);
   const element = make("span", { class: "written-token" }, letters || space);
   element.style.setProperty("--doubt", (1 - value).toFixed(3));

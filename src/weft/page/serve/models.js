@@ -35,14 +35,15 @@ function drawScores({ scores = [], good_for: goodFor = [] }) {
   ];
 }
 
-function sample({ step, src, translation, prompt, text }) {
-  const shown = [src ?? prompt, translation ?? text].filter((part) => part !== undefined);
-  return make("li", {}, make("small", {}, say("at-step", { step: count(step) })), ...shown.map((part) => make("p", { dir: "auto" }, part)));
+// A text, and what became of it at some steps.
+function sample({ text, steps }) {
+  const rows = steps.map((one) => make("li", {}, make("small", {}, say("at-step", { step: count(one.step) })), make("span", { dir: "auto" }, one.text)));
+  return make("div", { class: "sample" }, make("p", { dir: "auto" }, text), make("ol", {}, ...rows));
 }
 
 function drawSamples({ samples = [] }) {
   if (samples.length === 0) return null;
-  return make("details", {}, make("summary", {}, say("samples")), make("ol", { class: "samples" }, ...samples.map(sample)));
+  return make("details", {}, make("summary", {}, say("samples")), ...samples.map(sample));
 }
 
 async function drawHistory(place, id) {
