@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -21,13 +22,13 @@ import numpy as np
 import openai
 import pytest
 import uvicorn
-from fastapi import FastAPI
-from starlette.requests import Request
-from starlette.responses import Response
 
+import weft
+from tiny_server import Running
 from weft.config import SamplingSection, SideSection
 from weft.data.tokenizer import EOS_ID, Tokenizer, train_tokenizer
 from weft.predict.language_model import LanguageModel
+from weft.serve.app import build_app
 from weft.serve.catalogue import Catalogue, ServedModel
 from weft.serve.dialects import openai as dialect
 from weft.serve.limits import Limits
@@ -134,13 +135,7 @@ def address(whim: LanguageModel) -> Iterator[str]:
     pool = Pool(2)
     limits = Limits(max_n=4, max_new_tokens=200, max_texts=20, max_text=500)
     service = Service(Catalogue(models), pool, limits)
-    app = FastAPI()
-    app.include_router(dialect.routes(service))
-
-    async def refused(request: Request, refusal: Any) -> Response:
-        return dialect.refuse(refusal)
-
-    app.add_exception_handler(Refusal, refused)
+    app = build_app(service, [dialect.openai()])
     config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -255,6 +250,48 @@ def test_settings_of_the_api_are_those_of_weft(
         max_new_tokens=30,
     )
     assert found.choices[0].text == alone.text
+
+
+def test_a_process_writes_what_the_same_model_writes_here(server: Running) -> None:
+    model = weft.load(server.models["plays"])
+    settings: Any = {"seed": 4, "temperature": 0.9, "top_p": 0.95, "stop": ["zq"]}
+    prompts = ["I see", "", "the cat and the dog " * 30]
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
+        found = client.completions.create(
+            model="plays", prompt=prompts, max_tokens=40, logprobs=0, **settings
+        )
+    for prompt, choice in zip(prompts, found.choices, strict=True):
+        alone = model.generate(prompt, top_k=10_000, max_new_tokens=40, **settings)
+        assert choice.text == alone.text
+        assert choice.logprobs is not None
+        assert choice.logprobs.token_logprobs == alone.token_log_probs
+
+
+def test_many_at_once_are_written_as_each_alone(server: Running) -> None:
+    model = weft.load(server.models["plays"])
+    asked = [
+        {
+            "prompt": "I see " * (number % 5) * (number % 7),
+            "max_tokens": 1 + 9 * (number % 4),
+            "seed": number,
+            "temperature": (0, 0.7, 1.4)[number % 3],
+            "frequency_penalty": number % 2,
+        }
+        for number in range(30)
+    ]
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
+
+        def text(settings: Any) -> str:
+            found = client.completions.create(model="plays", **settings)
+            return found.choices[0].text
+
+        with ThreadPoolExecutor(12) as pool:
+            texts = list(pool.map(text, asked))
+    for found, settings in zip(texts, asked, strict=True):
+        prompt = str(settings.pop("prompt"))
+        limit = settings.pop("max_tokens")
+        options: Any = {"max_new_tokens": limit, "top_k": 10_000, **settings}
+        assert found == model.generate(prompt, **options).text
 
 
 def test_without_a_seed_every_request_has_another(client: openai.OpenAI) -> None:

@@ -66,15 +66,16 @@ class GenerationSettings:
         """Return what tokens are drawn from, with the recipe's values where there are none here."""
         temperature = _first(self.temperature, recipe.temperature)
         penalty = _first(self.repetition_penalty, recipe.repetition_penalty)
+        biases = {token: float(bias) for token, bias in self.logit_bias.items()}
         return Sampling(
             temperature=float(temperature),
             top_k=_first(self.top_k, recipe.top_k),
             top_p=_first(self.top_p, recipe.top_p),
             min_p=_first(self.min_p, recipe.min_p),
             repetition_penalty=penalty,
-            logit_bias=tuple(sorted(self.logit_bias.items())),
-            presence_penalty=self.presence_penalty,
-            frequency_penalty=self.frequency_penalty,
+            logit_bias=tuple(sorted(biases.items())),
+            presence_penalty=float(self.presence_penalty),
+            frequency_penalty=float(self.frequency_penalty),
         )
 
 
