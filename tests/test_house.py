@@ -31,13 +31,17 @@ folder.durable:
 folder.version:
 folder.layout: folder.durable
 folder.arrays:
-folder.model_folder: config folder.arrays folder.durable folder.layout folder.version recipes
+folder.profiles: folder.durable
+folder.model_folder: config folder.arrays folder.durable folder.layout folder.profiles folder.version recipes
 
 data.base:
 data.builtin: data.builtin
 data.known:
+data.grams:
+data.profile: data.grams data.languages
+data.detection: data.grams data.languages data.profile
 data.languages:
-data.scripts:
+data.scripts: data.languages
 data.segment: data.languages
 data.split:
 data.formats: data.formats data.languages
@@ -105,7 +109,8 @@ tasks.task: config data folder kernels
 tasks.translation: config data decoding engine evaluation folder kernels predict tasks.task
 tasks.language_modelling: config data engine evaluation folder kernels predict tasks.task
 tasks.classification: config data engine evaluation folder kernels predict tasks.task
-tasks.opening: folder kernels tasks.choice tasks.task
+tasks.detecting: data folder tasks.task
+tasks.opening: folder kernels tasks.choice tasks.detecting tasks.task
 inspection: config data decoding engine evaluation folder inspection kernels model predict tasks training
 inspection.assets:
 run.record: data folder training

@@ -23,7 +23,7 @@ from weft.folder.version import installed_version
 from weft.training.trainer import Trainer
 
 Command = Callable[..., Any]
-USES = ["translate", "generate", "classify", "evaluate", "score"]
+USES = ["translate", "generate", "classify", "detect", "evaluate", "score"]
 VERBS = [
     "demo",
     "check",
@@ -142,6 +142,8 @@ WITHOUT_MODEL = [
     ["translate", "nofolder", "x"],
     ["generate", "nofolder"],
     ["classify", "nofolder", "x"],
+    ["detect", "nofolder", "x"],
+    ["detect", "writer", "nofolder/x"],
     ["evaluate", "nofolder", "text.tsv"],
     ["compare", "nofolder", "nofolder", "text.tsv"],
     ["score", "nofolder"],

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import check, demo, look, measure, serve, ship, train, use
+from weft.cli import check, demo, detect, look, measure, serve, ship, train, use
 from weft.cli.command import Command, Group
 from weft.folder.version import installed_version
 
@@ -44,6 +44,7 @@ VERBS = (
     use.translate,
     use.generate,
     use.classify,
+    detect.detect,
     serve.serve,
     measure.evaluate,
     measure.compare,

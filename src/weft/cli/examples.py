@@ -2,7 +2,7 @@
 
 GROUPS = {
     "Train a model": ("demo", "check", "train", "finish"),
-    "Use a model": ("translate", "generate", "classify", "serve"),
+    "Use a model": ("translate", "generate", "classify", "detect", "serve"),
     "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
     "Make another model from it": ("quantize", "average", "distill"),
@@ -36,6 +36,10 @@ EXAMPLES = {
     "classify": (
         'weft classify runs/reviews "A fantastic movie!" --all',
         "weft classify runs/reviews --input a.csv --output b.csv",
+    ),
+    "detect": (
+        'weft detect runs/mine "Guten Morgen"',
+        "weft detect runs/en-de runs/en-zh --input a.txt",
     ),
     "serve": (
         "weft serve runs/mine",
@@ -110,6 +114,7 @@ PAGES = {
     "translate": "docs/translation.md#translating",
     "generate": "docs/language-modelling.md#generating-text",
     "classify": "docs/classification.md#using-it",
+    "detect": "docs/translation.md#which-language-is-it",
     "serve": "docs/serving.md",
     "evaluate": "docs/translation.md, docs/classification.md#scoring, docs/language-modelling.md#scoring",
     "compare": "docs/translation.md#comparing-two-models",

@@ -4,6 +4,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
+from weft.data.languages import primary
+
 # The first word of a letter's Unicode name says its script; Han and both kana are one group here.
 _GROUPS = {
     "CJK": "Han and kana",
@@ -11,6 +13,15 @@ _GROUPS = {
     "HIRAGANA": "Han and kana",
     "KATAKANA": "Han and kana",
 }
+# The scripts of languages that are not written in Latin letters, by the first words of the names of
+# their letters.
+_OTHER_THAN_LATIN = """
+CYRILLIC:ru:uk:be:bg:mk:sr:kk:ky:tg:mn:tt:ba:cv:ce:os:ab:kv:cu:mhr ARABIC:ar:fa:ur:ps:ckb:ug:sd:ks
+GREEK:el HEBREW:he:yi DEVANAGARI:hi:mr:ne:sa BENGALI:bn:as GURMUKHI:pa GUJARATI:gu ORIYA:or TAMIL:ta
+TELUGU:te KANNADA:kn MALAYALAM:ml SINHALA:si THAI:th LAO:lo KHMER:km MYANMAR:my TIBETAN:bo:dz
+GEORGIAN:ka ARMENIAN:hy ETHIOPIC:am:ti THAANA:dv CHEROKEE:chr CANADIAN:iu YI:ii HANGUL:ko
+CJK:zh:lzh:wuu:yue:ja HIRAGANA:ja KATAKANA:ja
+"""
 _SPACELESS = {"Han and kana", "THAI", "LAO", "KHMER", "MYANMAR"}
 _ENOUGH_TEXTS = 20_000
 
@@ -44,3 +55,13 @@ def script_of(letter: str) -> str:
     """Return the script of a letter; Han and both kana are one."""
     first = unicodedata.name(letter, "UNNAMED").split(" ")[0].split("-")[0]
     return _GROUPS.get(first, first)
+
+
+def usual_scripts(tag: str) -> frozenset[str]:
+    """Return the scripts of a language, by the first words of the names of their letters; Latin
+    where no other is known.
+    """
+    language = primary(tag)
+    rows = (entry.split(":") for entry in _OTHER_THAN_LATIN.split())
+    found = [script for script, *languages in rows if language in languages]
+    return frozenset(found or ["LATIN"])

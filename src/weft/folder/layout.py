@@ -11,6 +11,7 @@ from weft.folder import durable
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 SHORTLIST = "shortlist.safetensors"
 WORDS = "words.safetensors"
+LANGUAGES = "languages.safetensors"  # listed in the manifest alone
 # the outcomes of a run that came to its end: after all its steps, or out of patience
 DONE, STOPPED_EARLY = "done", "stopped early"
 # the outcome of an unfinished run that `weft finish` made a model of
@@ -52,6 +53,7 @@ class RunFolder:
         self.words = folder / "words.safetensors"
         self.tokenizers = folder / "tokenizers"
         self.train_hashes = folder / "train-hashes.npy"
+        self.languages = folder / LANGUAGES  # learned at the first start
         # the translations of a teacher, in distillation
         self.distilled = folder / "distilled"
         self.teacher = self.distilled / "teacher.json"

@@ -7,7 +7,7 @@ checked before anything is allocated.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -37,6 +37,7 @@ from weft.folder.arrays import Arrays, is_finite, read_arrays
 from weft.folder.layout import (
     CARD,
     CONFIG,
+    LANGUAGES,
     SHORTLIST,
     SRC_TOKENIZER,
     TGT_TOKENIZER,
@@ -47,6 +48,7 @@ from weft.folder.layout import (
     is_finished,
     refuse_no_model,
 )
+from weft.folder.profiles import read_profiles, write_profiles
 from weft.folder.version import installed_version
 from weft.recipes.problems import problems_of, unknown_keys
 from weft.recipes.retired import without_training_keys
@@ -54,6 +56,7 @@ from weft.recipes.retired import without_training_keys
 __all__ = [
     "CARD",
     "CONFIG",
+    "LANGUAGES",
     "PARAMETER_LIMIT",
     "POSITIONS_LIMIT",
     "SHORTLIST",
@@ -315,6 +318,14 @@ class StoredModel:
                 )
         return arrays
 
+    def profiles(self) -> dict[str, NDArray[Any]]:
+        """Return what the folder knows of its languages, by code; nothing where it was not kept.
+
+        Raises FolderError where that is damaged.
+        """
+        path = self.folder / LANGUAGES
+        return read_profiles(path) if LANGUAGES in self.card["files"] else {}
+
     def _refuse_unfit(self, shapes: Mapping[str, Shape]) -> None:
         """Raise FolderError where the file's names, shapes and types are not the model's."""
         path = self.folder / WEIGHTS
@@ -334,13 +345,14 @@ class StoredModel:
 class Contents:
     """The learned parts of a model: weights by name, and each tokenizer by the name of its file.
 
-    `words` are hashes of the words of the training text.
+    `words` are hashes of the words of the training text, `profiles` what is known of its languages.
     """
 
     weights: Arrays
     tokenizers: Mapping[str, bytes]
     shortlist: Arrays | None = None
     words: NDArray[np.int32] | None = None
+    profiles: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
 
 
 def save_model_folder(
@@ -363,8 +375,12 @@ def save_model_folder(
             save_file(_contiguous(contents.shortlist), temporary)
     if contents.words is not None:
         write_words(folder / WORDS, contents.words)
+    files = [WEIGHTS, CONFIG, *config.files()]
+    if contents.profiles:
+        write_profiles(folder / LANGUAGES, contents.profiles)
+        files.append(LANGUAGES)
     durable.write_text(folder / CARD, card)
-    durable.write_manifest(folder, [WEIGHTS, CONFIG, *config.files()], facts)
+    durable.write_manifest(folder, files, facts)
 
 
 def _contiguous(arrays: Arrays) -> dict[str, NDArray[Any]]:

@@ -39,6 +39,7 @@ from weft.predict.generation import (
     pieces_of,
     refuse_seed,
 )
+from weft.predict.languages import TellsLanguages
 
 C = TypeVar("C", bound=Cache)
 Ids: TypeAlias = NDArray[np.int64]
@@ -86,7 +87,7 @@ class TextScore:
         return asdict(self)
 
 
-class LanguageModel:
+class LanguageModel(TellsLanguages):
     """Generates and scores text with a built model and its tokenizer."""
 
     def __init__(

@@ -21,6 +21,7 @@ from weft.errors import UsageError
 from weft.predict.alignment import Floats, Link, links
 from weft.predict.completion import Completer, Completion
 from weft.predict.doubts import Doubts
+from weft.predict.languages import TellsLanguages
 from weft.predict.pieces import pieces
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
 from weft.predict.ranking import by_coverage, least_risk
@@ -40,7 +41,7 @@ Attention = dict[SourceRow, list[Floats]]
 """The cross-attention (T, S) of each hypothesis of each row."""
 
 
-class Translator:
+class Translator(TellsLanguages):
     """Translates with a built model and its two tokenizers (one object twice where joint)."""
 
     def __init__(

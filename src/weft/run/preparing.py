@@ -16,6 +16,7 @@ from weft.data.check.finding import counted
 from weft.data.formats.table import column_names
 from weft.data.kind import COLUMNS
 from weft.data.overlap import TextHashes
+from weft.data.profile import learn_profiles
 from weft.data.texts import Texts
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, OutOfMemoryError, UsageError
@@ -26,6 +27,7 @@ from weft.folder.model_folder import (
     RunFolder,
     StoredModel,
 )
+from weft.folder.profiles import write_profiles
 from weft.kernels import torch_machine
 from weft.kernels.machine import Machine, counted_threads, threads_asked, usable_cores
 from weft.kernels.torch_machine import choose_machine, is_out_of_memory
@@ -35,6 +37,7 @@ from weft.run.planning import Planned, Workload, choose_plan, largest_place
 from weft.run.record import RunRecord
 from weft.run.request import Request
 from weft.tasks.choice import TASKS
+from weft.tasks.detecting import profiles_in
 from weft.tasks.trainable import TrainableTask, fill, read_tokenizers, write_tokenizers
 from weft.training.distributed import World
 from weft.training.log import Log
@@ -133,6 +136,7 @@ def prepare(
     record.enter("encoding the text")
     task = material.kind.build(recipe, texts, tokenizers, machine)
     _begin_task(task, material, folder)
+    _keep_languages(task, material, folder)
     encoded = task.prepare(folder.stores, texts, recipe)
     evaluate = task.dev_evaluation(folder, texts, recipe)
     with torch_machine.computing(machine):  # by the steps that training will take
@@ -360,3 +364,18 @@ def _begin_task(task: AnyTask, material: Material, folder: RunFolder) -> None:
         fill(task.model, start.weights(stored_shapes(task.parameters(), is_int8)))
     if material.recipe.training.activation_checkpointing:
         recompute_layers(task.model)
+
+
+def _keep_languages(task: AnyTask, material: Material, folder: RunFolder) -> None:
+    """Learn to tell the text's languages apart, once for all starts of the run; add what the model
+    to start from knows of them.
+    """
+    if folder.languages.is_file():
+        return
+    profiles = learn_profiles(task.texts_by_language(material.texts.train))
+    if material.start is not None:
+        for code, before in profiles_in(material.start).items():
+            profiles[code] = before.joined(profiles.get(code))
+    if profiles:
+        arrays = {code: profile.to_array() for code, profile in profiles.items()}
+        write_profiles(folder.languages, arrays)

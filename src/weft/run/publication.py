@@ -15,6 +15,7 @@ from weft.data.overlap import TextHashes
 from weft.data.texts import Texts
 from weft.folder import durable
 from weft.folder.model_folder import RunFolder, read_words
+from weft.folder.profiles import read_profiles
 from weft.kernels.machine import counted_threads
 from weft.run.card import model_card, names_alone
 from weft.run.judging.judgement import NOT_JUDGED, USABLE, Judgement
@@ -89,7 +90,10 @@ def publish(
         ", ".join(filter(None, computed)),
         repetition.section() if repetition else "",
     )
-    task.save(out, names_alone(known), card)
+    profiles = {}
+    if folder.languages.is_file():
+        profiles = read_profiles(folder.languages)
+    task.save(out, names_alone(known), card, profiles)
     if seconds:
         seconds += sum(evaluation_seconds(folder.metrics))
         seconds *= _share_ahead(run, judged.anew)

@@ -147,7 +147,9 @@ def _write(
     }
     words = read_words(stored.folder / WORDS) if stored.config.known_words else None
     arrays = {name: tensor.numpy() for name, tensor in weights.items()}
-    contents = Contents(arrays, stored.tokenizers, words=words)
+    contents = Contents(
+        arrays, stored.tokenizers, words=words, profiles=stored.profiles()
+    )
     save_model_folder(out, stored.config, contents, card, facts)
     keep_train_hashes(stored.folder, out)
 

@@ -450,7 +450,7 @@ above, by rounding its weights to int8 after training. On {found.sentences:,} se
     facts = {"quantized_from": origin}
     listed = asdict(task.shortlist) if task.shortlist else None
     words = None if task.known is None else task.known.hashes
-    contents = Contents(weights, stored.tokenizers, listed, words)
+    contents = Contents(weights, stored.tokenizers, listed, words, stored.profiles())
     save_model_folder(out, task.config, contents, card, facts)
     keep_train_hashes(folder, out)
     notes = [without_folders(note, files) for note in found.notes]

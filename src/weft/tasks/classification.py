@@ -127,6 +127,11 @@ class Classification(Task[ClassificationRecipe, LabelledText]):
     def overlap_rows(text: LabelledText) -> Sequence[Sequence[str]]:
         return [(one,) for one in text.texts]
 
+    def texts_by_language(
+        self, text: LabelledText
+    ) -> Sequence[tuple[str, Sequence[str]]]:
+        return [(self.config.lang, text.texts)]
+
     def sides(
         self, text: LabelledText
     ) -> Sequence[tuple[str, Tokenizer, Sequence[str]]]:

@@ -136,6 +136,9 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
     def overlap_rows(text: Documents) -> Sequence[Sequence[str]]:
         return [(document,) for document in text.texts]
 
+    def texts_by_language(self, text: Documents) -> Sequence[tuple[str, Sequence[str]]]:
+        return [(self.config.lang, text.texts)]
+
     def sides(self, text: Documents) -> Sequence[tuple[str, Tokenizer, Sequence[str]]]:
         return [("text", self.tokenizers[0], text.texts)]
 

@@ -3,6 +3,7 @@
 It is needed by recurrent models, and where its steps were asked for.
 """
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from weft.kernels.machine import (
     machine_for_use,
     refuse_for_use,
 )
+from weft.tasks.detecting import detector_of
 from weft.tasks.task import Task
 
 _KINDS = {
@@ -33,7 +35,9 @@ def load_predictor(
     folder: Path, precision: str = "float32", kernels: str = "auto"
 ) -> Any:
     """Load a folder's Translator, LanguageModel or Classifier. Raises as `weft.load` does."""
-    return load_task(folder, precision, kernels).predictor()
+    predictor = load_task(folder, precision, kernels).predictor()
+    predictor.find_detector = partial(detector_of, [folder])
+    return predictor
 
 
 def load_task(

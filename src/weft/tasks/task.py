@@ -152,6 +152,10 @@ class Task(ABC, Generic[R, C]):
         texts.
         """
 
+    @abstractmethod
+    def texts_by_language(self, text: C) -> Sequence[tuple[str, Sequence[str]]]:
+        """Give the texts of each side with the code of its language."""
+
     def scored(
         self,
         text: C,

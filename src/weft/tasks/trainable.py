@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -166,8 +167,14 @@ class TrainableTask(Task[R, C], Generic[R, C, B]):
         """Score the first so many rows, as a trial."""
         self.evaluate(text.select(range(rows)))
 
-    def save(self, folder: Path, facts: Mapping[str, Any], card: str) -> None:
-        """Write the model folder."""
+    def save(
+        self,
+        folder: Path,
+        facts: Mapping[str, Any],
+        card: str,
+        profiles: Mapping[str, NDArray[np.uint8]] = MappingProxyType({}),
+    ) -> None:
+        """Write the model folder; `profiles` are what is known of its languages."""
         weights = {
             name: parameter.detach().cpu().numpy()
             for name, parameter in self.model.named_parameters()
@@ -177,7 +184,7 @@ class TrainableTask(Task[R, C], Generic[R, C, B]):
         ]
         files = dict(zip(self.config.tokenizer_files(), tokenizers, strict=True))
         words = None if self.known is None else self.known.hashes
-        contents = model_folder.Contents(weights, files, words=words)
+        contents = model_folder.Contents(weights, files, words=words, profiles=profiles)
         model_folder.save_model_folder(folder, self.config, contents, card, facts)
 
     @property

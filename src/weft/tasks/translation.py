@@ -152,6 +152,11 @@ class Translation(Task[TranslationRecipe, ParallelText]):
     def overlap_rows(text: ParallelText) -> Sequence[Sequence[str]]:
         return list(zip(text.src, text.tgt, strict=True))
 
+    def texts_by_language(
+        self, text: ParallelText
+    ) -> Sequence[tuple[str, Sequence[str]]]:
+        return [(self.config.src_lang, text.src), (self.config.tgt_lang, text.tgt)]
+
     def sides(
         self, text: ParallelText
     ) -> Sequence[tuple[str, Tokenizer, Sequence[str]]]:
