@@ -170,7 +170,9 @@ def test_empty_tags_and_comments_stand_between_words() -> None:
 
 def test_an_answer_without_words_or_alignment_keeps_the_tags() -> None:
     document = read_html("one <b>two</b> <img> three {0} x")
-    assert translate_document(document, lambda _: [Translated("")]) == "<b></b><img>{0}"
+    assert (
+        translate_document(document, lambda _: [Translated("")]) == "<b></b><img> {0}"
+    )
     assert (
         translate_document(document, lambda _: [Translated("eins zwei drei x")])
         == "eins <b>zwei</b> <img> drei {0} x"
@@ -228,3 +230,26 @@ def test_a_file_stays_in_its_encoding() -> None:
         open_html(b"<p>\xe4", "a.html")
     with pytest.raises(UsageError, match=r"^a\.html: .* charset is latin1, but"):
         open_html('<meta charset="latin1">ä'.encode(), "a.html")
+
+
+def test_white_space_around_items_is_that_of_their_neighbours() -> None:
+    def one(
+        source: str, translation: str, *alignment: tuple[int, int, int, int]
+    ) -> str:
+        answer = Translated(translation, alignment)
+        return translate_document(read_html(source), lambda _: [answer])
+
+    # from before a word to before a comma; at an edge it stays there
+    near = [(0, 3, 0, 3), (4, 7, 4, 7)]
+    assert one("one <x/> two.", "ein, zwei.", *near) == "ein <x/>, zwei."
+    assert one("one two <x/>", "ein zwei.", (0, 3, 0, 3), (4, 7, 4, 9)) == (
+        "ein zwei. <x/>"
+    )
+    # between tags there is one space, outside of them
+    assert one(
+        "<b>one <x/> two</b> three", "drei zwei", (0, 3, 0, 4), (4, 7, 5, 9)
+    ) in ("<b>drei <x/> zwei</b>",)
+    # from beside a mark to between two words
+    assert one("one ({0}), two", "ein zwei", (0, 4, 0, 3), (5, 8, 4, 8)) == (
+        "ein ({0}) zwei"
+    )

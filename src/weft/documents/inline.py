@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from weft.documents.document import Item, Kind, Segment, TextDocument
 from weft.documents.placeholders import find_kept
+from weft.documents.words import OPENING
 
-# brackets and marks after which no space stands, where what followed them is taken out
-_OPENING = "([{«„“‘¿¡（「『【《"
+# marks before which there is no space
 _CLOSING = ".,;:!?)]}…»”’%，。！？；：、）」』】》"
 _AROUND = {"(": ")", "[": "]", '"': '"', "'": "'", "„": "“", "“": "”", "«": "»"}
 _AROUND |= {"‘": "’", "»": "«", "「": "」", "『": "』", "（": "）", "&quot;": "&quot;"}
@@ -364,7 +364,7 @@ class _Text:
         if kinds <= {Kind.OPEN, Kind.CLOSE}:
             return " " if white else ""
         closes = following[0] in _CLOSING and not gap.whites[-1]
-        opens = self._chunks[-1][-1] in _OPENING and not gap.whites[0]
+        opens = self._chunks[-1][-1] in OPENING and not gap.whites[0]
         if closes or opens:
             return ""
         return " " if white or kinds & {Kind.BREAK, Kind.KEPT} else ""

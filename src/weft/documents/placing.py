@@ -18,9 +18,9 @@ from weft.documents.words import Word
 _MOST_ITEMS = 2_000
 _MOST_WORDS = 200_000
 # the neighbours of an item on each side that have a say in its place
-_NEIGHBOURS = 6
+_NEIGHBOURS = 3
 # how much the right order counts beside nearness
-_ORDER = 0.25
+_ORDER = 0.45
 # share of the words that must be aligned for an alignment to be of use
 _LEAST_ALIGNED = 0.25
 

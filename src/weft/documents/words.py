@@ -13,6 +13,8 @@ from dataclasses import dataclass
 # letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han
 _WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u9fff"
 _WIDE += "\uf900-\ufaff\U00020000-\U0003ffff"
+# brackets and other marks after which there is no space
+OPENING = frozenset("([{«„“‘¿¡（「『【《")
 _WIDE_LETTER = re.compile(f"[{_WIDE}]")
 _PART = re.compile(f"[{_WIDE}]+|[^{_WIDE}]+")
 _RUN = re.compile(r"\S+")

@@ -4,17 +4,20 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from weft.documents.document import Item, Kind, Segment, Translated
+from weft.documents.numbers import repair_numbers
 from weft.documents.placing import cuts_of, place
-from weft.documents.words import Word, is_mark, is_wide, link, split_words
+from weft.documents.words import OPENING, Word, is_mark, is_wide, link, split_words
 
 
 def write_segment(segment: Segment, translated: Translated) -> str:
     """Return what takes the place of a segment's source.
 
-    A translation that is the text itself leaves the source as it is, byte for byte.
+    A translation that is the text itself leaves the source as it is, byte for byte. Numbers that it
+    has changed or lost are put back.
     """
     if translated.text == segment.text:
         return segment.source
+    segment, translated = repair_numbers(segment, translated)
     if not segment.items and not segment.spaces:
         return segment.escape(translated.text)
     return _Writer(segment, translated).text()
@@ -72,50 +75,52 @@ class _Writer:
         return found
 
     def _gap(self, items: Sequence[Item], boundary: int, white: str) -> list[str]:
-        """Write the items at a boundary, and the white space around each.
+        """Write the items at a boundary; the translation has some white space there."""
+        parts: list[str] = []
+        tags: list[Item] = []
+        before: Item | None = None
+        for item in items:
+            if not item.is_point:
+                tags.append(item)
+                continue
+            between = self._white_between(before, item, boundary)
+            parts += [*_with_white(tags, between), item.raw]
+            before = item
+            tags = []
+        between = self._white_between(before, None, boundary)
+        return parts + _with_white(tags, between if before else white)
 
-        Tags have it where they have it in the source; where none has it there, it is after those
-        that close.
-        """
-        slots = [""] * (len(items) + 1)
-        separate = False
-        previous: Item | None = None
-        for number, item in enumerate(items):
-            if item.is_point:
-                before = self._side(item, boundary, -1)
-                after = self._side(item, boundary, 1)
-                separate = separate or _separates(item)
-            else:
-                before = _kept_white(previous, item) if white else ""
-                after = item.after if white and number + 1 == len(items) else ""
-            slots[number] = slots[number] or before
-            slots[number + 1] = after
-            previous = item
-        if white and not any(slots) and not separate:
-            closing = [item.kind is Kind.CLOSE for item in items] + [False]
-            slots[closing.index(False)] = white
-        parts = [slots[0]]
-        for item, slot in zip(items, slots[1:], strict=True):
-            parts += (item.raw, slot)
-        return parts
+    def _white_between(
+        self, before: Item | None, after: Item | None, boundary: int
+    ) -> str:
+        """Return the white space between two items at a boundary; None is a word."""
+        if before and after:
+            return before.after or after.before
+        if after:
+            return self._side(after, boundary, -1)
+        return self._side(before, boundary, 1) if before else ""
 
     def _side(self, item: Item, boundary: int, step: int) -> str:
         """Return the white space on one side of what stands between words.
 
-        There is as much as in the source. Where a mark stood in the source and a word stands now,
-        there is a space.
+        There is as much as in the source, but none at a mark that has none. Where a mark stood
+        in the source and a word stands now, there is a space. What stands inside a word has none of
+        its own: that of the translation is before it.
         """
-        white = item.before if step < 0 else item.after
         neighbour = self._neighbour(boundary, step)
-        if not neighbour or item.kind is Kind.BREAK:
-            return white if neighbour else ""
+        there = self._white(boundary)
+        if not _separates(item):
+            return there if step < 0 else ""
+        if not neighbour or (_is_bound(neighbour, step) and not there):
+            return ""
+        white = item.before if step < 0 else item.after
+        if white or item.kind is Kind.BREAK or is_wide(neighbour):
+            return white
         source = self._segment.text
         place = item.start - 1 if step < 0 else item.end
         stood = source[place] if 0 <= place < len(source) else ""
-        is_edge = not stood or is_mark(stood)
-        if white or not is_edge or is_mark(neighbour) or is_wide(neighbour):
-            return white
-        return " "
+        is_apart = (not stood or is_mark(stood)) and not is_mark(neighbour)
+        return " " if is_apart else ""
 
     def _neighbour(self, boundary: int, step: int) -> str:
         """Return the character of the translation before or after a boundary."""
@@ -126,11 +131,33 @@ class _Writer:
         return self._translation[word.end - 1 if step < 0 else word.start]
 
 
-def _kept_white(previous: Item | None, item: Item) -> str:
-    """Return the white space before a tag; none, where it did not follow the same item."""
-    if previous is not None and previous.after != item.before:
-        return ""
-    return item.before
+def _with_white(tags: Sequence[Item], white: str) -> list[str]:
+    """Write tags with white space before, between or after them.
+
+    It is where they have it in the source; where none has it there, it is after those that close.
+    """
+    if not white:
+        return [tag.raw for tag in tags]
+    slots = [""] * (len(tags) + 1)
+    for number, tag in enumerate(tags):
+        # what is between two tags was between them in the source, too
+        if number == 0 or tags[number - 1].after == tag.before:
+            slots[number] = tag.before
+    slots[-1] = tags[-1].after if tags else white
+    if not any(slots):
+        closing = [tag.kind is Kind.CLOSE for tag in tags] + [False]
+        slots[closing.index(False)] = white
+    parts = [slots[0]]
+    for tag, slot in zip(tags, slots[1:], strict=True):
+        parts += (tag.raw, slot)
+    return parts
+
+
+def _is_bound(neighbour: str, step: int) -> bool:
+    """Return whether a character is a mark that has its space on its other side alone."""
+    if step < 0:
+        return neighbour in OPENING
+    return is_mark(neighbour) and neighbour not in OPENING
 
 
 def _separates(item: Item) -> bool:

@@ -1,0 +1,100 @@
+"""Numbers that a translation has changed or lost."""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from weft.documents.document import Item, Kind, Segment, Translated
+
+# digits, and single marks between them: 1,000.5 and 12:30 and 2026-11-24
+_NUMBER = re.compile(r"\d++(?:[.,:/'’\u00a0\u202f-]\d++)*+")
+_LEAST_DIGITS = 3  # smaller numbers may well be written in words
+
+
+def repair_numbers(
+    segment: Segment, translated: Translated
+) -> tuple[Segment, Translated]:
+    """Return both so that every number of the segment will be in its translation.
+
+    Numbers have three digits or more: smaller ones may have become words. Other marks between the
+    digits make no other number: 1,000 may become 1.000. A number that the segment does not have
+    stands for one that is missing; the rest of the missing ones become items.
+    """
+    src = _numbers(segment.text)
+    tgt = _numbers(translated.text)
+    lost = _without(src, tgt)
+    if not lost:
+        return segment, translated
+    wrong = _without(tgt, src)
+    translated = _replaced(translated, wrong, lost)
+    return _with_items(segment, lost[len(wrong) :]), translated
+
+
+def _numbers(text: str) -> list[re.Match[str]]:
+    found = _NUMBER.finditer(text)
+    return [match for match in found if len(_digits(match)) >= _LEAST_DIGITS]
+
+
+def _digits(number: re.Match[str]) -> str:
+    return "".join(filter(str.isdigit, number[0]))
+
+
+def _without(
+    numbers: Sequence[re.Match[str]], others: Sequence[re.Match[str]]
+) -> list[re.Match[str]]:
+    """Return the numbers that are not among the others, counted."""
+    left = Counter(map(_digits, others))
+    missing = []
+    for number in numbers:
+        left[_digits(number)] -= 1
+        if left[_digits(number)] < 0:
+            missing.append(number)
+    return missing
+
+
+def _replaced(
+    translated: Translated,
+    wrong: Sequence[re.Match[str]],
+    right: Sequence[re.Match[str]],
+) -> Translated:
+    """Return a translation with numbers exchanged, the first of both sides and so on."""
+    text = translated.text
+    parts: list[str] = []
+    starts = [0]
+    shifts = [0]
+    place = 0
+    for old, new in zip(wrong, right, strict=False):
+        parts += (text[place : old.start()], new[0])
+        place = old.end()
+        starts.append(old.start() + 1)
+        shifts.append(shifts[-1] + len(new[0]) - len(old[0]))
+    alignment = []
+    for src_start, src_end, start, end in translated.alignment:
+        moved_start = start + shifts[bisect_right(starts, start) - 1]
+        moved_end = end + shifts[bisect_right(starts, end) - 1]
+        alignment.append((src_start, src_end, moved_start, moved_end))
+    return Translated("".join([*parts, text[place:]]), alignment)
+
+
+def _with_items(segment: Segment, lost: Sequence[re.Match[str]]) -> Segment:
+    """Return the segment with numbers as items, which are placed like placeholders."""
+    ends = [item.end for item in segment.items]
+    places = [bisect_right(ends, number.start()) for number in lost]
+    items: list[Item] = []
+    waiting = list(zip(places, lost, strict=True))[::-1]
+    for place, item in enumerate(segment.items):
+        while waiting and waiting[-1][0] <= place:
+            items.append(_item(segment, waiting.pop()[1]))
+        partner = item.partner
+        if partner is not None:
+            partner += bisect_right(places, partner)
+        items.append(replace(item, partner=partner))
+    items += [_item(segment, number) for _, number in reversed(waiting)]
+    return replace(segment, items=tuple(items))
+
+
+def _item(segment: Segment, number: re.Match[str]) -> Item:
+    start = number.start()
+    return Item(Kind.KEPT, segment.escape(number[0]), start, start, " ", " ")
