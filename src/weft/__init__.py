@@ -18,6 +18,7 @@ from weft.console import stages
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification, Classifier
+    from weft.predict.completion import Completion
     from weft.predict.generation import Generation, GenerationSettings
     from weft.predict.language_model import LanguageModel, TextScore
     from weft.predict.prediction import Prediction
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Classification",
     "Classifier",
+    "Completion",
     "DecodingSettings",
     "Generation",
     "GenerationSettings",
@@ -46,6 +48,7 @@ __all__ = [
 _LAZY = {
     "Classification": "weft.predict.classifier",
     "Classifier": "weft.predict.classifier",
+    "Completion": "weft.predict.completion",
     "DecodingSettings": "weft.predict.settings",
     "Generation": "weft.predict.generation",
     "GenerationSettings": "weft.predict.generation",

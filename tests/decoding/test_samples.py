@@ -5,6 +5,7 @@ beside it.
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -128,6 +129,23 @@ def test_nothing_depends_on_the_sentences_beside_it_or_on_how_many_samples_there
     fewer = sample(SENTENCES, samples(2, temperature=1.3), slots)
     assert fewer == {number: found[:2] for number, found in alone.items()}
     assert sample(SENTENCES, samples(5, seed=2, temperature=1.3), slots) != alone
+
+
+def test_samples_of_several_seeds_and_settings_are_drawn_side_by_side() -> None:
+    """Each as alone, bit for bit, with sentences that are searched between them."""
+    settings = [
+        samples(2, seed=3),
+        samples(4, seed=4, temperature=1.4, top_p=0.9),
+        BeamSettings(BOS, EOS, 3, 0.0, 2),
+        samples(1, seed=3, temperature=0.6, top_k=3, n=1),
+        samples(3, seed=5, min_p=0.1, banned=(2,)),
+    ]
+    sentences = [replace(s, settings=settings[s.number % 5]) for s in SENTENCES]
+    widest = BeamSettings(BOS, EOS, 4)
+    for slots in (3, 64):
+        found = sample(sentences, widest, slots)
+        for s in SENTENCES:
+            assert found[s.number] == sample([s], settings[s.number % 5])[s.number]
 
 
 def test_probabilities_are_the_models_own_and_scores_those_of_a_search() -> None:

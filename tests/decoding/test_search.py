@@ -719,6 +719,68 @@ def test_a_prefix_takes_one_step() -> None:
     assert decoder.steps == len(found[0].token_log_probs) - 6 + 1
 
 
+@pytest.mark.parametrize("kind", ["scripted", "own steps"])
+@pytest.mark.parametrize("prefix", [(), (3, 2)], ids=str)
+def test_branches_go_on_greedily_each_as_if_its_token_were_part_of_the_prefix(
+    kind: str, prefix: tuple[int, ...]
+) -> None:
+    """Bit for bit, beside sentences of other settings."""
+    tokens = [4, 2, EOS, 6]
+    settings = replace(sampled(4, 1, temperature=0.0), no_repeat_ngrams=2)
+    branching = Sentence(0, [3, 4], 9, prefix, (), settings, None, tokens)
+    others = [Sentence(i, [i, 8], 9, (), (), MIXED[i]) for i in range(1, 9)]
+
+    def own(num_sentences: int, beam_size: int) -> BatchedDecoder[Batched]:
+        return own_steps(num_sentences, BeamSettings(BOS, EOS, beam_size), False)
+
+    made: Any = Scripted if kind == "scripted" else own
+    found = run(Search(made(9, 4), DEFAULT, 1000), [*others, branching])
+    greedy = BeamSettings(BOS, EOS, 1, 0.5, no_repeat_ngrams=2)
+    for token, hypothesis in zip(tokens, found[0], strict=True):
+        single = Sentence(0, [3, 4], 9, (*prefix, token), (), greedy)
+        assert [hypothesis] == alone(single, Engine(made))
+    assert found[1] == alone(others[0], Engine(made))
+
+
+def test_each_sample_needs_its_own_branch() -> None:
+    branching = Sentence(0, [3], 9, (), (), sampled(3, 1, temperature=0.0), None, [2])
+    found = run(Search(Scripted(1, 3), DEFAULT, 99), [branching])
+    assert "3 samples begin with 1 tokens" in str(found[0])
+
+
+@dataclass
+class Spelled:
+    """A stem of tokens: 22 is said by 2 and 2, or by 5 at once."""
+
+    def banned(self, tokens: Sequence[int]) -> Any:
+        ways = [[2, 2], [5]]
+        if any(list(tokens[: len(way)]) == way for way in ways):
+            return None
+        following = {way[len(tokens)] for way in ways if way[: len(tokens)] == tokens}
+        return np.array(sorted(set(range(V)) - following), np.int32)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3, 40])
+def test_a_stem_is_said_by_whichever_tokens_are_likeliest(beam_size: int) -> None:
+    beams = BeamSettings(BOS, EOS, beam_size, 0.0, 1)
+    ways = set()
+    for number in range(6):
+        sentence = Sentence(number, [number, 7], 4, [3], (), beams, Spelled())
+        (hypothesis,) = alone(sentence)
+        said = hypothesis.ids[1:]
+        assert hypothesis.ids[0] == 3
+        assert said[:2] == [2, 2] or said[0] == 5
+        ways.add(said[0])
+        if beam_size == 40:
+            possible = (
+                ids
+                for _, ids in every_output(sentence.ids, 4)
+                if ids[:1] == [3] and (ids[1:3] == [2, 2] or ids[1:2] == [5])
+            )
+            assert hypothesis.ids == next(possible)
+    assert ways == {2, 5} or beam_size == 40
+
+
 def test_a_stream_shows_a_prefix_and_each_token_after_it() -> None:
     sentence = Sentence(0, [3, 4], 12, [2, 5, 4])
     tokens = streamed_search(Scripted(1, 1), sentence, DEFAULT)

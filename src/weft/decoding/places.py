@@ -114,7 +114,12 @@ class Places:
             return UsageError(
                 f"the output limit is {sentence.max_len} tokens; it must be at least 1"
             )
-        size = (sentence.settings or self.settings).beam_size
+        settings = sentence.settings or self.settings
+        size = settings.beam_size
+        if sentence.branches and len(sentence.branches) != size:
+            return UsageError(
+                f"{size} samples begin with {len(sentence.branches)} tokens; each needs one"
+            )
         most = self.decoder.beam_size
         if size > most:
             return UsageError(f"beam_size = {size}: here it must be at most {most}")
@@ -160,7 +165,7 @@ class Places:
         self.lengths[index] = 0
         self.max_lens[index] = sentence.max_len
         self.src_lens[index] = len(sentence.ids)
-        self.prefix_lens[index] = len(sentence.prefix)
+        self.prefix_lens[index] = len(sentence.prefix) + bool(sentence.branches)
         self.beam_sizes[index] = settings.beam_size
         self.eos_ids[index] = settings.eos_id
         self.log_probs[index] = -np.inf

@@ -131,16 +131,18 @@ class Search(Places):
         if not len(active):
             return None
         slots = [self._slot(index) for index in active.tolist()]
-        is_drawn = np.array([slot.drawing is not None for slot in slots])
+        drawings = [slot.drawing for slot in slots]
+        is_sampled = np.array([drawing is not None for drawing in drawings])
+        has_draws = any(drawing and not drawing.takes_best for drawing in drawings)
         sizes = self.beam_sizes[active]
-        searched = sizes[~is_drawn]
+        searched = sizes[~is_sampled]
         banned: Tokens | None = slots[0].banned
         for slot in slots:
             if slot.banned is not banned or slot.bans_by_row:
                 banned = None
         width = int(sizes.max())
         candidates = int(searched.max(initial=1))
-        return Mix(active, is_drawn, width, candidates, banned)
+        return Mix(active, is_sampled, has_draws, width, candidates, banned)
 
     def _relieve(self, mix: Mix, error: MemoryError) -> None:
         """End the sentence that needs most memory, so that the others can go on.
@@ -166,10 +168,10 @@ class Search(Places):
         rows, beams = np.nonzero(is_live)
         sentences = mix.active[rows]
         inputs = self._step_input(mix, sentences, beams)
-        found = self.decoder.step(inputs, mix.candidates, all_log_probs=mix.has_samples)
+        found = self.decoder.step(inputs, mix.candidates, all_log_probs=mix.has_draws)
         log_probs, ids, _ = found
-        if mix.has_samples:
-            self._draw(inputs, found, mix.is_drawn[rows])
+        if mix.has_draws:
+            self._draw(inputs, found)
         shape = len(mix.active), mix.width, mix.candidates
         if len(sentences) == shape[0] * shape[1]:
             return log_probs.reshape(shape), ids.reshape(shape)
@@ -179,19 +181,21 @@ class Search(Places):
         padded_ids[rows, beams] = ids
         return padded_log_probs, padded_ids
 
-    def _draw(self, inputs: StepInput, found: TopK, is_drawn: Flags) -> None:
+    def _draw(self, inputs: StepInput, found: TopK) -> None:
         """Put the tokens that samples draw in the place of the most probable ones."""
         log_probs, ids, all_log_probs = found
         assert all_log_probs is not None
-        if inputs.forced is not None:
-            is_drawn = is_drawn & (inputs.forced == FREE)
-        rows = np.flatnonzero(is_drawn)
+        drawn_rows = []
         drawings = []
-        for index in inputs.sentences[rows].tolist():
+        for row, index in enumerate(inputs.sentences.tolist()):
             drawing = self._slot(index).drawing
-            assert drawing is not None
-            drawings.append(drawing)
+            if drawing is None or drawing.takes_best:
+                continue
+            if inputs.forced is None or inputs.forced[row] == FREE:
+                drawn_rows.append(row)
+                drawings.append(drawing)
         if drawings:
+            rows = np.array(drawn_rows)
             drawn = draw_tokens(all_log_probs, inputs, rows, drawings)
             log_probs[rows, 0], ids[rows, 0] = drawn
 
@@ -208,18 +212,22 @@ class Search(Places):
             self.ancestors[sentences, beams, :width],  # R T
             banned,
             ban_ends,
-            self._forced(sentences, positions),
+            self._forced(sentences, beams, positions),
         )
 
-    def _forced(self, sentences: Indices, positions: Indices) -> Tokens | None:
-        """List the next tokens of those that are inside of a prefix, FREE for others."""
+    def _forced(
+        self, sentences: Indices, beams: Indices, positions: Indices
+    ) -> Tokens | None:
+        """List the next tokens of those that are inside of a prefix or at a branch, FREE for
+        others.
+        """
         is_forced = positions < self.prefix_lens[sentences]
         if not is_forced.any():
             return None
         forced = np.full(len(sentences), FREE, np.int32)
         for row in np.flatnonzero(is_forced).tolist():
-            prefix = self._slot(int(sentences[row])).sentence.prefix
-            forced[row] = prefix[positions[row]]
+            slot = self._slot(int(sentences[row]))
+            forced[row] = slot.forced(int(beams[row]), int(positions[row]))
         return forced
 
     def _bans(
@@ -252,7 +260,7 @@ class Search(Places):
         if not mix.has_beams:
             return own_extensions(log_probs, drawn_log_probs, drawn_ids)
         extensions = no_extensions(len(mix.active), mix.width)
-        drawn = mix.is_drawn
+        drawn = mix.is_sampled
         own = own_extensions(log_probs[drawn], drawn_log_probs[drawn], drawn_ids[drawn])
         extensions.put(drawn, own)
         beams = ~drawn

@@ -26,6 +26,11 @@ class Drawing:
     sampling: Sampling
     draws: Sequence[Draws]
 
+    @property
+    def takes_best(self) -> bool:
+        """Return whether nothing is drawn: every token is the most probable one."""
+        return self.sampling.temperature == 0
+
     @classmethod
     def of(cls, ids: Sequence[int], settings: SampleSettings) -> "Drawing":
         """Return that of a source."""

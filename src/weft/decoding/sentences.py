@@ -63,7 +63,7 @@ class Sentence:
     Every output begins with `prefix`, however improbable; its tokens count as new ones. If
     `allowed` has ids, in ascending order, an output has no others; those of the prefix are among
     them. `settings` are its own, None those of the search. What follows the prefix begins with the
-    `stem`.
+    `stem`; each sample begins there with its token of `branches`, where there are some.
     """
 
     number: int
@@ -73,6 +73,7 @@ class Sentence:
     allowed: Ids = ()
     settings: BeamSettings | None = None
     stem: Stem | None = None
+    branches: Sequence[int] = ()
 
 
 @runtime_checkable

@@ -43,6 +43,13 @@ class Slot:
         has_stem = self.sentence.stem is not None
         return has_stem or self.settings.no_repeat_ngrams > 0
 
+    def forced(self, beam: int, position: int) -> int:
+        """Return the token that comes next inside of its prefix, or at a branch behind it."""
+        prefix = self.sentence.prefix
+        if position < len(prefix):
+            return prefix[position]
+        return self.sentence.branches[beam]
+
     def banned_after(self, tokens: Tokens) -> list[Tokens]:
         """List the ids that may not come after these tokens; some may be in several parts."""
         banned = [self.banned]
@@ -67,25 +74,27 @@ class Slot:
 
 @dataclass(frozen=True)
 class Mix:
-    """The active sentences that take a step together (A), and which of them are drawn.
+    """The active sentences that take a step together (A), and which of them are sampled: some of
+    these draw, others take the best.
 
     The widest of them has `width` hypotheses, and the widest beam that is searched `candidates`.
     `banned` are the ids that every row bans, None where rows differ.
     """
 
     active: Indices
-    is_drawn: Flags
+    is_sampled: Flags
+    has_draws: bool
     width: int
     candidates: int
     banned: Tokens | None
 
     @property
     def has_samples(self) -> bool:
-        return bool(self.is_drawn.any())
+        return bool(self.is_sampled.any())
 
     @property
     def has_beams(self) -> bool:
-        return not self.is_drawn.all()
+        return not self.is_sampled.all()
 
 
 @lru_cache(maxsize=64)

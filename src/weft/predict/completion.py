@@ -8,14 +8,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 from weft.data.scripts import count_scripts, is_spaceless
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
+from weft.decoding.sampling import Sampling
 from weft.decoding.search import search_all
-from weft.decoding.sentences import BeamSettings, Sentence
+from weft.decoding.sentences import BeamSettings, SampleSettings, Sentence
 from weft.errors import OutOfMemoryError, UsageError
 from weft.predict.prediction import Prediction
 from weft.predict.rows import Planned, Resolved
@@ -132,14 +134,13 @@ class Completer:
             candidates = self._candidates(main, alternatives)
         # the first of them is nearly always the translation's own
         first = candidates[1 : alternatives + 2]
-        found = self._search([main, *self._with_each(main, begun, first)])
-        best = found[0]
+        best, *others = self._search([main, *self._branching(main, first)])
         self.found[begun.row] = best
         word = self._next_word(begun, best[0])
-        words = self._other_words([word.text], begun, prefix, found[1:])
+        words = self._other_words([word.text], begun, prefix, others)
         if 2 * len(words) < alternatives:
             rest = candidates[:1] + candidates[alternatives + 2 :]
-            more = self._search(self._with_each(main, begun, rest))
+            more = self._search(self._branching(main, rest))
             known = [word.text, *(other.text for other in words)]
             words += self._other_words(known, begun, prefix, more)
         words.sort(key=lambda other: -other.probability)
@@ -241,21 +242,30 @@ class Completer:
         (found,) = self._search([only])
         return [other.ids[-1] for other in found if not other.finished]
 
-    def _with_each(
-        self, main: Sentence, begun: _Begun, tokens: Sequence[int]
-    ) -> list[Sentence]:
-        """Return the sentence with each of these tokens after its prefix."""
-        sentences = []
-        for number, token in enumerate(tokens, start=1):
-            stem = begun.stem.after(token) if begun.stem else None
-            prefix = [*main.prefix, token]
-            allowed = main.allowed
-            if len(allowed):
-                allowed = sorted({*map(int, allowed), token})
-            sentences.append(
-                replace(main, number=number, prefix=prefix, allowed=allowed, stem=stem)
-            )
-        return sentences
+    def _branching(self, main: Sentence, tokens: Sequence[int]) -> list[Sentence]:
+        """Return the sentence with each of these tokens after its prefix, then greedily; none for
+        no tokens.
+        """
+        if not tokens:
+            return []
+        beams = self.settings.beams
+        count = len(tokens)
+        greedy = SampleSettings(
+            BOS_ID,
+            EOS_ID,
+            count,
+            beams.length_penalty,
+            count,
+            BANNED,
+            beams.no_repeat_ngrams,
+            Sampling(temperature=0.0),
+        )
+        max_len = min(main.max_len + 1, self.translator.max_len - 1)
+        allowed = main.allowed
+        if len(allowed):
+            allowed = sorted({*map(int, allowed), *tokens})
+        branching = replace(main, branches=tokens, max_len=max_len)
+        return [replace(branching, settings=greedy, allowed=allowed)]
 
     def _search(self, sentences: Sequence[Sentence]) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, as one batch."""
@@ -282,11 +292,11 @@ class Completer:
         """Return the next words of these hypotheses, each once and none that is known."""
         words: list[NextWord] = []
         seen = set(known)
-        for hypotheses in found:
-            word = self._next_word(begun, hypotheses[0])
+        for hypothesis in chain.from_iterable(found):
+            word = self._next_word(begun, hypothesis)
             if word.text and word.text not in seen:
                 seen.add(word.text)
-                shown = self._shown(begun, prefix, hypotheses[0])
+                shown = self._shown(begun, prefix, hypothesis)
                 words.append(replace(word, translation=shown))
         return words
 

@@ -73,12 +73,6 @@ class LetterStem:
             self._known[num_said] = ids.astype(np.int32)
         return self._known[num_said]
 
-    def after(self, token: int) -> "LetterStem":
-        """Return what is left of the letters after a token."""
-        said = self.spellings.of_id.get(token, b"")
-        rest = self.letters[len(said) :]
-        return LetterStem(rest, self.spellings)
-
     @cached_property
     def possible(self) -> list[int]:
         """List every id that may be part of the letters."""

@@ -249,8 +249,8 @@ class Translator(TellsLanguages):
         The prefix may end inside a word: then the next tokens are those that say the rest of its
         letters, and perhaps more. White space at its end begins the next word. Up to so many
         `alternatives` are other words that may come next, each with the translation that follows
-        from it. A search finds them all, greedy where `beam_size` is 1; `settings` and `options`
-        are those of `translate`, without those that need more than one search.
+        from it greedily. `settings` and `options` are those of `translate`, without those that
+        need more than one search.
 
         Raises UsageError for impossible settings, else as `translate`.
         """
