@@ -8,6 +8,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from weft.errors import UsageError
+from weft.inspection.look import inspection_data
+from weft.inspection.tokens import USUAL
+from weft.predict.completion import Completion
 from weft.predict.prediction import Prediction
 from weft.predict.settings import DecodingSettings
 from weft.predict.writing import Order
@@ -85,6 +88,38 @@ class Service:
         """Return the languages that a text may be in, the likeliest first; never none."""
         languages = self.catalogue.languages() if among is None else among
         return [(language, 0.0) for language in languages] or [("und", 0.0)]
+
+    async def complete(
+        self,
+        text: str,
+        prefix: str,
+        model: ServedModel,
+        caller: Caller,
+        *,
+        alternatives: int = 0,
+        settings: DecodingSettings | None = None,
+    ) -> Completion:
+        """Translate a text so that its translation begins with a prefix, and find other words that
+        may come next.
+        """
+        self._refuse_large([text, prefix])
+        more = {"alternatives": alternatives, "settings": settings}
+        work = partial(model.predictor.complete, text, prefix, **more)
+        cost = float(len(text)) * (1 + alternatives)
+        (completion,) = await self.pool.run(model.calls, [Job(work, caller, cost=cost)])
+        return completion
+
+    async def inspect(self, model: str, text: str, caller: Caller) -> dict[str, Any]:
+        """Return what `weft inspect` shows of a text, as data."""
+        self._refuse_large([text])
+        served = self.catalogue.models.get(model)
+        if served is None:
+            raise UnknownModel(model)
+        most = replace(USUAL, tokens=self.limits.max_inspect_tokens)
+        work = partial(inspection_data, served.task, text, most)
+        job = Job(work, caller, cost=10.0 * len(text))
+        (data,) = await self.pool.run(served.calls, [job])
+        return data
 
     async def renew(self) -> list[str]:
         """Serve the models whose folders hold another one by now; return their names.

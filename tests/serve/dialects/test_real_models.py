@@ -65,6 +65,43 @@ def test_words_have_their_places_and_probabilities(server: Running) -> None:
     assert len(set(others)) == len(others)
 
 
+def test_a_translation_is_gone_on_with_as_the_model_does(server: Running) -> None:
+    translator = weft.load(server.models["en-de"])
+    prefix = translator.translate(TEXTS[:1])[0].text[:5]
+    asked = {"text": TEXTS[0], "prefix": prefix, "alternatives": 3, **BOTH}
+    found = post(server, "/v1/complete", asked)
+    direct = translator.complete(TEXTS[0], prefix, alternatives=3)
+    assert found["text"] == direct.text
+    assert found["text"].startswith(prefix)
+    assert [word["translation"] for word in found["alternatives"]] == [
+        word.translation for word in direct.alternatives
+    ]
+    assert found["models"] == ["en-de"]
+    for word in found["words"]:
+        assert found["text"][word["start"] : word["end"]] == word["text"]
+
+
+@pytest.mark.parametrize("name", ["en-de", "plays", "languages"])
+def test_the_inside_of_every_model_is_given_as_data(server: Running, name: str) -> None:
+    data = post(server, "/v1/inspect", {"model": name, "text": TEXTS[0]})
+    assert (data["format"], data["version"]) == ("weft-inspection", 1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"text": "a"},
+        {"model": "none", "text": "a"},
+        {"model": "en-de", "text": ""},
+        {"model": "en-de", "text": "a", "more": 1},
+    ],
+)
+def test_a_wrong_look_inside_is_refused(server: Running, body: Any) -> None:
+    reply = httpx2.post(f"{server.url}/v1/inspect", json=body, timeout=60)
+    assert reply.status_code in (400, 404)
+    assert reply.json()["error"]["message"]
+
+
 def test_tags_and_placeholders_of_html_survive(server: Running) -> None:
     piece = '<p>The <b>weather</b> is {0} &amp; <a href="/x">fine</a>.</p><hr>'
     reply = post(server, "/translate", {"q": piece, "format": "html", **BOTH})

@@ -13,8 +13,10 @@ from starlette.responses import Response
 from weft.documents.html import read_html
 from weft.documents.plain import read_plain
 from weft.errors import UsageError
+from weft.predict.completion import Completion
 from weft.predict.settings import DecodingSettings
 from weft.serve.bodies import Fields, MissingField, parse_object, read_body
+from weft.serve.catalogue import ServedModel
 from weft.serve.dialects.answers import Answer, Wish, translate_texts
 from weft.serve.dialects.codes import AUTO, served_language
 from weft.serve.dialects.described import (
@@ -53,6 +55,14 @@ _FIELDS = {
     "min_p": NUMBER,
     "seed": WHOLE,
 }
+_COMPLETE = {
+    "text": TEXT,
+    "prefix": TEXT,
+    **dict.fromkeys(_WHERE, TEXT),
+    "alternatives": WHOLE,
+    "beam_size": WHOLE,
+}
+_INSPECT = {"model": TEXT, "text": TEXT}
 _MANY = 10**6
 
 
@@ -67,7 +77,9 @@ class Own:
         router = APIRouter(prefix="/v1")
         for path, route, extra in (
             ("/translate", self.translate, body(_FIELDS, ["target"])),
+            ("/complete", self.complete, body(_COMPLETE, ["text", "target"])),
             ("/detect", self.detect, body({"text": TEXT}, ["text"])),
+            ("/inspect", self.inspect, body(_INSPECT, ["model", "text"])),
         ):
             router.add_api_route(path, route, methods=["POST"], openapi_extra=extra)
         return router
@@ -83,6 +95,51 @@ class Own:
         is_detected = languages[0] is None
         rows = [_translation(answer, wish, is_detected) for answer in answers]
         return reply({"translations": rows})
+
+    async def complete(self, request: Request) -> Response:
+        """Translate a text so that its translation begins as a person wrote it."""
+        fields = await self._fields(request, tuple(_COMPLETE))
+        limits = self.service.limits
+        (text,) = _texts(fields, limits)
+        wish = Wish(read_plain, model=fields.text("model", "") or None)
+        src, tgt = self._languages(fields, wish.model)
+        if src is None:
+            sources = self.service.catalogue.sources(tgt)
+            src = self.service.detect(text, sources)[0][0]
+        served = self._translator(src, tgt, wish.model)
+        settings = DecodingSettings(
+            beam_size=_beam_size(fields, limits),
+            alignments=served.predictor.can_align,
+        )
+        completion = await self.service.complete(
+            text,
+            fields.text("prefix", ""),
+            served,
+            caller_of(request),
+            alternatives=fields.number(
+                "alternatives", 0, 3 * limits.max_alternatives, 0
+            ),
+            settings=settings,
+        )
+        return reply({"source": src, "models": [served.id], **_completed(completion)})
+
+    async def inspect(self, request: Request) -> Response:
+        """Look inside a model at work on a text: the data of `weft inspect`."""
+        fields = await self._fields(request, tuple(_INSPECT))
+        (text,) = _texts(fields, self.service.limits)
+        model = fields.text("model", "")
+        if not model:
+            raise MissingField("model")
+        data = await self.service.inspect(model, text, caller_of(request))
+        return reply(data)
+
+    def _translator(self, src: str, tgt: str, model: str | None) -> ServedModel:
+        """Return the model of a name, or the one that translates a pair by itself."""
+        catalogue = self.service.catalogue
+        if model is not None:
+            return catalogue.model(model, "translation")
+        (direct,) = catalogue.route(src, tgt)
+        return direct
 
     async def detect(self, request: Request) -> Response:
         """Say in which languages a text may be, the likeliest first."""
@@ -186,6 +243,13 @@ def _settings(fields: Fields, limits: Limits) -> DecodingSettings:
         raise InvalidRequest(str(error)) from None
 
 
+def _beam_size(fields: Fields, limits: Limits) -> int | None:
+    """Return the beam that is asked for, if one is."""
+    if not fields.has("beam_size"):
+        return None
+    return fields.number("beam_size", 1, limits.max_beam)
+
+
 def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any]:
     """Return all that is known of a translation."""
     row: dict[str, Any] = {
@@ -201,6 +265,31 @@ def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any
     if wish.words:
         row["words"] = words_of(answer)
     return row
+
+
+def _completed(completion: Completion) -> dict[str, Any]:
+    """Return a translation that was gone on with, and the words that may come next."""
+    return {
+        "text": completion.text,
+        "words": [
+            {
+                "text": word.text,
+                "start": word.start,
+                "end": word.end,
+                "probability": word.probability,
+                "source": [[source.start, source.end] for source in word.sources],
+            }
+            for word in completion.prediction.words or ()
+        ],
+        "alternatives": [
+            {
+                "text": word.text,
+                "probability": word.probability,
+                "translation": word.translation,
+            }
+            for word in completion.alternatives
+        ],
+    }
 
 
 def _guessed(language: str, confidence: float | None) -> dict[str, Any]:
