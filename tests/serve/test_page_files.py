@@ -77,6 +77,19 @@ def test_what_a_file_names_is_there() -> None:
         assert named.removeprefix("page/") in files
 
 
+def test_what_the_first_view_needs_is_asked_for_at_once() -> None:
+    """Else one file after the other would be found to be needed."""
+    scripts, front = own_texts(".js"), own_texts(".html")["index.html"]
+    needed, found = ["app.js", "translate.js"], set()
+    while needed:
+        name = needed.pop()
+        found.add(name)
+        named = re.findall(r'from "\./([^"]+)"', scripts[name])
+        needed += [other for other in named if other not in found]
+    loaded = re.findall(r'<(?:link rel="modulepreload"|script).*serve/(\w+\.js)', front)
+    assert found == set(loaded) - {"theme.js"}
+
+
 def test_nothing_is_asked_of_other_servers() -> None:
     namespaces = ("http://www.w3.org/2000/svg",)
     for name, file in page_files().items():

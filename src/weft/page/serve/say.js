@@ -6,6 +6,8 @@ let words = {};
 
 export async function learn() {
   words = (await import(`./${settings.language}.js`)).default;
+  names = new Intl.DisplayNames([settings.language], { type: "language" });
+  numbers = new Intl.NumberFormat(settings.language);
 }
 
 // A sentence with its values filled in.
@@ -13,15 +15,18 @@ export const say = (key, values = {}) => words[key].replace(/\{(\w+)\}/g, (_, na
 
 export const quoted = (text) => `“${text}”`;
 
+let names; // of languages
+let numbers;
+
 export function languageName(code) {
   try {
-    return new Intl.DisplayNames([settings.language], { type: "language" }).of(code) ?? code;
+    return names.of(code) ?? code;
   } catch {
     return code; // no code that the browser knows
   }
 }
 
-export const count = (number) => new Intl.NumberFormat(settings.language).format(number);
+export const count = (number) => numbers.format(number);
 
 // A softmax gives nothing 0: what reads so was rounded.
 export const probability = (value) => (value < 0.005 ? "< 0.01" : value.toFixed(2));

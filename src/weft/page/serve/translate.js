@@ -53,7 +53,11 @@ function settle() {
 
 const route = () => ({ source: sourceNow(), target: state.target, model: state.model });
 
+// What the pickers show is drawn anew only where it changed.
 function drawPickers() {
+  const seen = JSON.stringify([state.source, state.target, state.model, state.detected, isBlank(state.text)]);
+  if (parts.seen === seen) return;
+  parts.seen = seen;
   const focused = document.activeElement?.id;
   const sources = named(languages().map(({ code }) => code));
   if (sources.length > 1) sources.unshift([AUTO, say("detect")]);
@@ -145,6 +149,17 @@ async function settleLanguage(signal) {
   drawPickers();
 }
 
+// Most texts stay in their language: they are translated from it while it is looked at again.
+async function translateFrom(texts, signal) {
+  const before = route();
+  const early = before.source ? translateLines(texts, before, signal, drawText) : null;
+  early?.catch(() => {}); // it counts only where the language is the same
+  await settleLanguage(signal);
+  drawText();
+  if (JSON.stringify(route()) === JSON.stringify(before)) await early;
+  else await translateLines(texts, route(), signal, drawText);
+}
+
 async function translate() {
   current.abort();
   current = new AbortController();
@@ -155,11 +170,7 @@ async function translate() {
     const { text } = state;
     if (isBlank(text)) drawPickers();
     else if (!drawCount()) complain(say("too-long", { count: count(lengthOf(text)), limit: count(server.limits.max_text) }));
-    else {
-      await settleLanguage(signal);
-      drawText();
-      await translateLines(lines(), route(), signal, drawText);
-    }
+    else await translateFrom(lines(), signal);
   } catch (error) {
     if (signal.aborted) return;
     complain(error.message);
