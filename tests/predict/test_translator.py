@@ -19,7 +19,10 @@ from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.decoding.sampling import Sampling
 from weft.engine.bindings import Engine
+from weft.engine.forced import forced_attention_of
 from weft.engine.from_model import build_engine, weights_of
+from weft.engine.plain import PlainTransformer
+from weft.engine.plain_steps import cross_attention_of
 from weft.engine.torch_steps import steps_of
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.model.transformer import Seq2SeqTransformer
@@ -1220,6 +1223,60 @@ def test_where_memory_does_not_suffice_the_engine_has_fewer_sentences_at_a_time(
         build(None_).translate(["abc"], beam_size=2)
     with pytest.raises(OutOfMemoryError, match="with beam_size = 1; use shorter texts"):
         list(build(None_).stream("abc"))
+
+
+def test_over_the_engine_words_are_the_same_for_any_number_of_workers_and_any_memory():
+    """As those by the plain pass, which reads all at once."""
+    torch.manual_seed(6)
+    size = letters().vocab_size
+    shape = Seq2SeqSection(
+        d_model=24,
+        d_ff=40,
+        num_heads=3,
+        num_encoder_layers=1,
+        num_decoder_layers=2,
+        max_len=64,
+    )
+    model = Seq2SeqTransformer(shape, size, size, joint=True).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    engine = build_engine(model, "cpu", "float32")
+    if engine is None:
+        pytest.skip("no compiler")
+    sizes: list[int] = []
+
+    def small(src, tgt_in):
+        sizes.append(len(src))
+        if len(src) > 1:
+            raise MemoryError
+        return forced_attention_of(engine)(src, tgt_in)
+
+    def build(cross_attention, workers):
+        member = Member(model.max_len, steps_of(model), engine, cross_attention)
+        return Translator(
+            member,
+            letters(),
+            letters(),
+            decoding=DecodingSection(max_len_ratio=1.0, max_len_extra=2),
+            languages=("en", "en"),
+            lengths=RowLengths(30, 30),
+            workers=workers,
+        )
+
+    plain = build(cross_attention_of(PlainTransformer(weights_of(model))), 1)
+    expected = plain.translate(TEXTS, alignments=True, beam_size=3)
+    assert sum(len(found.alignments) for found in expected) > 20
+    assert any(found.words for found in expected)
+    for cross_attention in (forced_attention_of(engine), small):
+        for workers in (1, 3):
+            here = build(cross_attention, workers)
+            for batch_tokens in (60, 4096):
+                found = here.translate(
+                    TEXTS, alignments=True, beam_size=3, batch_tokens=batch_tokens
+                )
+                assert found == expected
+    assert {1, 2} <= set(sizes)
 
 
 def test_over_the_engine_samples_are_the_same_for_any_number_of_workers_and_any_batch():

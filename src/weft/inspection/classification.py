@@ -120,10 +120,11 @@ def inspect_classification(
     config = task.config
     weights = classifier_weights(task)
     line, ids = some_text(one_line(text), tokenizer)
-    first = [BOS_ID] if task.predictor().first_token else []
+    classifier = task.predictor()
+    first = [BOS_ID] if classifier.first_token else []
     limit = min(limits.tokens, config.max_len)
     row = [*first, *ids[:limit]]
-    reasons = Reasons(weights, config.multi_label, row)
+    reasons = Reasons(weights, classifier.model, config.multi_label, row)
     order = np.argsort(-reasons.log_probs, kind="stable").tolist()
     probabilities = np.exp(reasons.log_probs)
     most = order[: limits.labels]
