@@ -26,6 +26,7 @@ from weft.serve.refusals import (
     UnknownPair,
 )
 from weft.serve.running import as_refusal
+from weft.serve.visits import current_visit
 from weft.serve.writing import Part, TextWriter, WrittenText
 
 __all__ = ["Caller", "Service", "Translated"]
@@ -154,7 +155,9 @@ class Service:
     ) -> list[WrittenText]:
         """Write texts, or score them, with a language model."""
         writer, jobs = self._text_jobs(model, orders, caller)
-        return await self.pool.run(writer, jobs)
+        texts = await self.pool.run(writer, jobs)
+        _note_turn(jobs)
+        return texts
 
     def stream(
         self, model: ServedModel, orders: Sequence[Order], caller: Caller
@@ -296,7 +299,8 @@ async def _parts_as_they_come(
     try:
         while running:
             seconds = max(0.0, caller.deadline - time.monotonic())
-            number, part = await asyncio.wait_for(queue.get(), seconds)
+            async with asyncio.timeout(seconds):
+                number, part = await queue.get()
             if isinstance(part, asyncio.Future):
                 running -= 1
                 part = part.result()
@@ -304,8 +308,17 @@ async def _parts_as_they_come(
     except TimeoutError:
         raise TooLate from None
     finally:
+        _note_turn(jobs)
         for job in jobs:
             job.future.cancel()
+
+
+def _note_turn(jobs: Sequence[Job]) -> None:
+    """Note for the metrics when the first job of the running request began."""
+    visit = current_visit()
+    began = [job.began for job in jobs if job.began]
+    if visit is not None and began:
+        visit.note(turn=min(began))
 
 
 def _put(queue: "asyncio.Queue[Any]", number: int, part: Any) -> None:

@@ -1,8 +1,9 @@
 """Texts that a language model writes or scores for clients, in batches of rows."""
 
+import time
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from weft.errors import UsageError
 from weft.predict.generation import Finish, Generation
@@ -32,7 +33,7 @@ class WrittenText:
 
     `tokens` are those that begin in `text`, and the end symbol, but not the stop string's.
     `num_tokens` counts all that were chosen, and `mean_log_prob` is the mean of their
-    log-probabilities.
+    log-probabilities. `first_token` is when the first one was there, by `time.monotonic`.
     """
 
     text: str
@@ -42,6 +43,7 @@ class WrittenText:
     num_read: int
     num_tokens: int
     mean_log_prob: float
+    first_token: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +70,12 @@ class TextWriter:
 
 @dataclass
 class _Running:
-    """A text under way, and how many of its tokens were handed out."""
+    """A text under way, how many of its tokens were handed out, and when it had the first."""
 
     text: Text
     num_sent: int = 0
-    is_new: bool = field(default=True)
+    is_new: bool = True
+    first_token: float | None = None
 
 
 class WritingBatch:
@@ -116,11 +119,13 @@ class WritingBatch:
             del self.running[job]
             job.fail(as_refusal(outcome))
             return
+        if text.tokens and running.first_token is None:
+            running.first_token = time.monotonic()
         if text.tokens or outcome is not None:
             job.emit(_part_of(running))
         if outcome is not None:
             del self.running[job]
-            job.finish(_result_of(text, outcome))
+            job.finish(_result_of(running, outcome))
 
 
 def _part_of(running: _Running) -> Part:
@@ -134,7 +139,8 @@ def _part_of(running: _Running) -> Part:
     return Part(piece, tokens, prompt)
 
 
-def _result_of(text: Text, outcome: Generation) -> WrittenText:
+def _result_of(running: _Running, outcome: Generation) -> WrittenText:
+    text = running.text
     log_probs = outcome.token_log_probs
     return WrittenText(
         text=outcome.text,
@@ -144,6 +150,7 @@ def _result_of(text: Text, outcome: Generation) -> WrittenText:
         num_read=text.num_given,
         num_tokens=len(log_probs),
         mean_log_prob=sum(log_probs) / max(1, len(log_probs)),
+        first_token=running.first_token,
     )
 
 

@@ -256,9 +256,13 @@ def _event(value: dict[str, Any]) -> bytes:
 def _note(read: int, written: int, texts: Sequence[WrittenText] = ()) -> None:
     """Note the work for the log and the metrics."""
     visit = current_visit()
-    if visit is not None:
-        is_cut = any(text.finish == "length" for text in texts)
-        visit.note(read=read, written=written, is_cut=is_cut)
+    if visit is None:
+        return
+    first_tokens = [text.first_token for text in texts if text.first_token is not None]
+    if visit.first_token is None:
+        visit.first_token = min(first_tokens, default=None)
+    is_cut = any(text.finish == "length" for text in texts)
+    visit.note(read=read, written=written, is_cut=is_cut)
 
 
 _STRINGS = {
