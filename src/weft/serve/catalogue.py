@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weft.data.detection import Detector
 from weft.data.languages import canonical, primary
 from weft.errors import UsageError, WeftError
 from weft.folder import durable
@@ -14,6 +15,7 @@ from weft.serve.refusals import UnknownLanguage, UnknownModel, UnknownPair
 from weft.serve.running import Calls
 from weft.serve.searching import Searcher
 from weft.serve.writing import TextWriter
+from weft.tasks.detecting import detector_of
 from weft.tasks.opening import load_task
 from weft.tasks.task import Task
 
@@ -39,6 +41,7 @@ class ServedModel:
     calls: Calls = field(default_factory=lambda: Calls("calls"))
     writer: TextWriter | None = None
     searcher: Searcher | None = None
+    detector: Detector | None = None  # of its languages
 
     @property
     def kind(self) -> str:
@@ -60,6 +63,7 @@ class Catalogue:
     def __init__(self, models: Sequence[ServedModel]) -> None:
         """Set the models; their ids differ."""
         self.models = {model.id: model for model in models}
+        self.detector = self._joined_detector()
 
     def model(self, name: str | None, kind: str) -> ServedModel:
         """Return the model of a name, or the first of a kind; raise UnknownModel."""
@@ -130,6 +134,7 @@ class Catalogue:
     def replace(self, model: ServedModel) -> None:
         """Put a model in the place of that of its name; what runs on the other ends there."""
         self.models = {**self.models, model.id: model}
+        self.detector = self._joined_detector()
 
     def changed(self) -> list[ServedModel]:
         """Return the models whose folders hold another one by now."""
@@ -138,6 +143,11 @@ class Catalogue:
             for model in self.models.values()
             if _written(model.folder) not in (0, model.created)
         ]
+
+    def _joined_detector(self) -> Detector:
+        """Return what tells the languages of all translators apart."""
+        own = (model.detector for model in self.of("translation"))
+        return Detector.joined(detector for detector in own if detector is not None)
 
     def _has(self, src: str, tgt: str, pivot: bool) -> bool:
         try:
@@ -188,6 +198,7 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
         searcher=Searcher(predictor, most_hypotheses=max_beam)
         if is_translator
         else None,
+        detector=detector_of([asked.folder]) if is_translator else None,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from weft.data.languages import UNKNOWN
 from weft.errors import UsageError
 from weft.inspection.look import inspection_data
 from weft.inspection.tokens import USUAL
@@ -88,7 +89,11 @@ class Service:
     ) -> list[tuple[str, float]]:
         """Return the languages that a text may be in, the likeliest first; never none."""
         languages = self.catalogue.languages() if among is None else among
-        return [(language, 0.0) for language in languages] or [("und", 0.0)]
+        told = self.catalogue.detector.detect(text)
+        found = [(code, share) for code, share in told if code in languages]
+        known = {code for code, _ in found}
+        found += [(code, 0.0) for code in languages if code not in known]
+        return found or [(UNKNOWN, 0.0)]
 
     async def complete(
         self,

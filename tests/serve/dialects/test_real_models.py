@@ -65,6 +65,16 @@ def test_words_have_their_places_and_probabilities(server: Running) -> None:
     assert len(set(others)) == len(others)
 
 
+def test_each_text_is_translated_from_its_own_language(server: Running) -> None:
+    english, german = "where is the station", "wo ist der Bahnhof"
+    asked = {"q": [english, german], "source": "auto", "target": "de"}
+    found = post(server, "/translate", asked)["detectedLanguage"]
+    assert found[0]["language"] == "en"
+    guesses = post(server, "/detect", {"q": german})
+    assert guesses[0]["language"] == "de"
+    assert guesses[0]["confidence"] > 50
+
+
 def test_a_translation_is_gone_on_with_as_the_model_does(server: Running) -> None:
     translator = weft.load(server.models["en-de"])
     prefix = translator.translate(TEXTS[:1])[0].text[:5]
