@@ -48,5 +48,5 @@ def test_tags_keep_their_partners_beside_lost_numbers() -> None:
 
 
 def test_many_lost_numbers_take_no_long_time() -> None:
-    source = "a " + "1234 x " * 20_000
-    assert written(source, "nichts", []).count("1234") == 20_000
+    source = "a " + "1234 x " * 5_000
+    assert written(source, "nichts", []).count("1234") == 5_000
