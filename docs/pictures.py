@@ -5,8 +5,9 @@ A page is one that `weft inspect` wrote of a translator: for README.md of the mo
 --to de`, for README.zh.md of that of `weft demo`, and the page itself in Chinese. Photographed are
 the texts, the tokens with what was most probable at the marked one, and the decoder's attention.
 
-An address is that of a running `weft serve` with a translator from English: a text is typed and
-other words for one of its translation are shown; in Chinese on a narrow screen, in the dark look.
+An address is that of a running `weft serve` with a translator from English: a text is typed, and
+other words for one of its translation are shown; in Chinese into Chinese, on a narrow screen and in
+the dark look.
 
 Both are opened in Chromium. Needs the extra `dev` and Debian's packages `chromium` and
 `fonts-noto-cjk`.
@@ -20,11 +21,13 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 SHOWN = ["tokens-section", "attention-section"]
 SIZE = {"width": 1100, "height": 1200}
-TYPED = (
-    "Two young girls are playing with a dog in the snow.\n"
-    "A man in an orange hat is looking at the sea."
-)
-CHOSEN = 0.4  # how far into the first line the word stands whose others are shown
+TYPED = {
+    False: "Two young girls are playing with a dog in the snow.\n"
+    "A man in an orange hat is looking at the sea.",
+    True: "My sister is drinking tea in the kitchen.\nMy mother is reading a book at home.",
+}
+# how far into the first line the word stands whose others are shown
+CHOSEN = {False: 0.4, True: 0.75}
 
 
 def main() -> None:
@@ -76,18 +79,18 @@ def photograph_server(
     page.
     """
     looks: dict[str, Any] = {
-        "viewport": {"width": 1000, "height": 540},
-        "device_scale_factor": 1.5,
+        "viewport": {"width": 1000, "height": 480},
+        "device_scale_factor": 1.75,
     }
     if is_chinese:
-        looks["viewport"] = {"width": 360, "height": 700}
-        looks |= {"locale": "zh-CN", "color_scheme": "dark", "device_scale_factor": 2}
+        looks["viewport"] = {"width": 360, "height": 730}
+        looks |= {"locale": "zh-CN", "color_scheme": "dark"}
     page = browser.new_context(**looks).new_page()
     page.goto(address)
-    page.locator("#text").fill(TYPED)
+    page.locator("#text").fill(TYPED[is_chinese])
     page.wait_for_selector(".line:nth-child(2) .word")
     words = page.locator(".line:first-child .word")
-    words.nth(int(CHOSEN * words.count())).click()
+    words.nth(int(CHOSEN[is_chinese] * words.count())).click()
     page.wait_for_selector("[role=option]")
     page.keyboard.press("ArrowDown")
     page.screenshot(path=str(picture))

@@ -244,11 +244,14 @@ class StandIn:
         count = len(prefix.split())
         rest = own["text"].split()[count:]
         text = " ".join([prefix.strip(), *rest]).strip()
-        others = [own["text"].split()[count : count + 1], *([o] for o in OTHERS)]
         alternatives = [
-            {"text": o[0], "translation": " ".join([prefix.strip(), *o, *rest[1:]]).strip()}
-            for o in others[: fields["alternatives"]]
-        ]  # fmt: skip
+            {
+                "text": other,
+                "probability": 0.05,
+                "translation": " ".join([prefix.strip(), other, *rest[1:]]).strip(),
+            }
+            for other in OTHERS[: fields["alternatives"]]
+        ]
         places = words_of(text)
         words = [
             {**word, "text": text[s:e], "start": s, "end": e}

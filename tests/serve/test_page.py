@@ -338,9 +338,10 @@ def test_another_word_is_chosen_by_keyboard_alone(
     page.keyboard.press("Enter")
     page.wait_for_selector("[role=option]")
     options = page.locator("[role=option]").all_text_contents()
-    assert options[:2] == ["dog runs in snow.", "big runs in snow."]
+    assert options[:2] == ["dog runs in snow.0.21", "big runs in snow.0.05"]
     assert server.asked[-1][1]["prefix"] == "a "
-    page.keyboard.press("ArrowDown")
+    chosen = page.locator("[role=option][aria-selected=true]")
+    assert chosen.text_content() == options[1]
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     result_of(page, "a small runs in snow.")

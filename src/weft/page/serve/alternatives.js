@@ -2,7 +2,7 @@
 
 import { make } from "./element.js";
 import { slicer } from "./letters.js";
-import { say, quoted } from "./say.js";
+import { probability, quoted, say } from "./say.js";
 import { ask } from "./server.js";
 import { hideTip } from "./tip.js";
 
@@ -21,10 +21,11 @@ function restAfter(prefix, next, translation) {
   return [translation.slice(0, end), translation.slice(end)];
 }
 
-function option({ text, translation }, number, prefix, current) {
+function option({ text, translation, probability: value }, number, prefix) {
   const [, rest] = restAfter(prefix, text, translation);
-  const attributes = { role: "option", id: `other-${number}`, "aria-selected": "false", class: text.trim() === current ? "current" : "" };
-  return make("li", attributes, make("b", {}, text.trim()), make("span", {}, rest));
+  const attributes = { role: "option", id: `other-${number}`, "aria-selected": "false", class: number === 0 ? "current" : "" };
+  const shown = Number.isFinite(value) && make("small", {}, probability(value));
+  return make("li", attributes, make("b", {}, text.trim()), make("span", {}, rest), shown);
 }
 
 // Below its anchor, and inside of what it stands in.
@@ -72,6 +73,7 @@ export async function openAlternatives(anchor, line, translation, route, { chose
   const take = async () => {
     const other = others[at];
     shut(true);
+    if (at === 0) return; // it stands there already
     chosen({ text: other.translation, words: undefined }, null);
     const [begun] = restAfter(prefix, other.text, other.translation);
     try {
@@ -98,15 +100,18 @@ export async function openAlternatives(anchor, line, translation, route, { chose
 
   try {
     const answer = await ask("v1/complete", query(line, route, prefix, MOST), left.signal);
-    others = answer.alternatives ?? [];
-    list.replaceChildren(...others.map((other, i) => option(other, i, prefix, word.text)));
-    if (others.length > 0) mark(0);
-    else popup.append(make("p", { role: "status" }, say("no-others")));
+    const isOther = ({ text }) => text.trim() !== word.text;
+    const current = { text: word.text, translation: translation.text, probability: word.probability };
+    others = [current, ...answer.alternatives.filter(isOther)];
+    list.replaceChildren(...others.map((other, i) => option(other, i, prefix)));
+    mark(Math.min(1, others.length - 1));
+    if (others.length === 1) popup.append(make("p", { role: "status" }, say("no-others")));
   } catch (error) {
     if (!left.signal.aborted) popup.append(make("p", { role: "status", class: "refused" }, error.message));
   } finally {
     list.removeAttribute("aria-busy");
     place(popup, anchor);
+    popup.scrollIntoView({ block: "nearest" });
   }
 }
 

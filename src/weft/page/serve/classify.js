@@ -33,12 +33,14 @@ function drawNotes({ truncated, labels, unknown_words: unknown = [] }) {
 
 // The text, each token tinted by what it adds to the label.
 function drawReasons({ tokens, contributions }) {
-  const shown = contributions.find(({ label }) => label === asked) ?? contributions[0];
-  const largest = Math.max(...shown.gradient.map(Math.abs), 1e-9);
+  const chosen = contributions.find(({ label }) => label === asked) ?? contributions[0];
+  const largest = Math.max(...chosen.gradient.map(Math.abs), 1e-9);
   const pieces = tokens.pieces.map((piece, i) => {
-    const value = shown.gradient[i];
-    const signed = `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
-    const token = make("span", { class: value < 0 ? "reason below" : "reason above", title: signed }, piece.replace(/^▁(?=.)/u, ""), make("small", {}, signed));
+    const value = chosen.gradient[i];
+    const [size, sign] = [Math.abs(value).toFixed(2), value < 0 ? "−" : "+"];
+    const signed = size === "0.00" ? size : sign + size;
+    const shown = piece === "▁" ? "␣" : piece.replace(/^▁/u, "");
+    const token = make("span", { class: value < 0 ? "reason below" : "reason above", title: signed }, shown, make("small", {}, signed));
     token.style.setProperty("--share", (Math.abs(value) / largest).toFixed(3));
     return token;
   });
@@ -49,8 +51,8 @@ function drawReasons({ tokens, contributions }) {
     parts.reasons.querySelector("select")?.focus();
   };
   parts.reasons.replaceChildren(
-    make("h2", {}, say("reasons", { label: shown.label })),
-    options.length > 1 ? select(say("labels"), options, shown.label, choose) : "",
+    make("h2", {}, say("reasons", { label: chosen.label })),
+    options.length > 1 ? select(say("labels"), options, chosen.label, choose) : "",
     make("p", { class: "reason-tokens", dir: "auto" }, ...pieces),
     make("p", { class: "legend" }, say("reasons-hint")),
   );
