@@ -23,7 +23,7 @@ from weft.folder.version import installed_version
 from weft.training.trainer import Trainer
 
 Command = Callable[..., Any]
-USES = ["translate", "generate", "classify", "detect", "evaluate", "score"]
+USES = ["translate", "generate", "classify", "detect", "serve", "evaluate", "score"]
 VERBS = [
     "demo",
     "check",

@@ -426,3 +426,13 @@ def test_a_vocabulary_of_letters_tells_scripts_and_little_more() -> None:
 def test_a_vocabulary_without_letters_says_nothing() -> None:
     assert profile_of_pieces([]) is None
     assert profile_of_pieces(["1", "...", "<b>", "a-b", ""]) is None
+
+
+def test_of_the_languages_asked_for_others_do_not_count() -> None:
+    text = "the house"
+    found = dict(three().detect(text, ["en", "zh"]))
+    assert [*found] == ["en", "zh"]
+    assert found["en"] >= dict(three().detect(text))["en"]
+    # a text in one that was not asked for is in none
+    assert sum(dict(three().detect("der große Hund sieht uns", ["zh"])).values()) < 0.1
+    assert three().detect(text, []) == []

@@ -10,8 +10,9 @@ All scores are made from counts of one language alone and the same hashes, so th
 models can be put together.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,20 +80,24 @@ class Detector:
                 together[language] = profile.joined(together.get(language))
         return cls.of(together)
 
-    def detect(self, text: str) -> list[tuple[str, float]]:
-        """Return each language with the confidence that the text is in it, from 0 to 1, the best
-        first.
+    def detect(
+        self, text: str, among: Container[str] | None = None
+    ) -> list[tuple[str, float]]:
+        """Return each language, of those `among`, with the confidence that the text is in it, from
+        0 to 1, the best first.
 
         What is missing to 1 in all is the confidence that it is in none of them. A text without
         letters is in none.
         """
         grams = grams_of(text[:_READ])
-        shares = np.zeros(len(self.languages))
-        if len(grams) and self.languages:
-            scores = self._scores(grams)
+        asked = [among is None or code in among for code in self.languages]
+        codes = list(compress(self.languages, asked))
+        shares = np.zeros(len(codes))
+        if len(grams) and codes:
+            scores = self._scores(grams)[[*asked, True]]
             shares = np.exp(scores - scores.max())
             shares = (shares / shares.sum())[:-1]
-        found = zip(self.languages, shares.tolist(), strict=True)
+        found = zip(codes, shares.tolist(), strict=True)
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
     def best(self, text: str) -> tuple[str, float]:

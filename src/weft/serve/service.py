@@ -89,8 +89,7 @@ class Service:
     ) -> list[tuple[str, float]]:
         """Return the languages that a text may be in, the likeliest first; never none."""
         languages = self.catalogue.languages() if among is None else among
-        told = self.catalogue.detector.detect(text)
-        found = [(code, share) for code, share in told if code in languages]
+        found = self.catalogue.detector.detect(text, languages)
         known = {code for code, _ in found}
         found += [(code, 0.0) for code in languages if code not in known]
         return found or [(UNKNOWN, 0.0)]
