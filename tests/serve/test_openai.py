@@ -426,6 +426,17 @@ def test_echo_goes_on_with_what_is_written_and_offsets_are_those_of_the_text(
                 assert logprobs.token_logprobs[-len(own) :] == own
 
 
+def test_what_takes_long_to_read_and_to_name_is_the_same(
+    client: openai.OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values: Any = {"model": MODEL, "prompt": ["The cat", "A"], "seed": 3}
+    short = client.completions.create(**values, echo=True, logprobs=3)
+    monkeypatch.setattr(dialect, "_MANY_TOKENS", 0)
+    monkeypatch.setattr(dialect, "_MANY_CHARACTERS", 0)
+    long = client.completions.create(**values, echo=True, logprobs=3)
+    assert long.choices == short.choices
+
+
 def test_the_end_is_a_token_too(client: openai.OpenAI) -> None:
     found = client.completions.create(
         model=MODEL,
@@ -823,6 +834,7 @@ def test_lm_evaluation_harness_knows_what_follows_and_what_is_likeliest(
         ({"temperature": -0.1}, "temperature", "must be from 0 to 100"),
         ({"top_p": 0}, "top_p", "above 0"),
         ({"min_p": 1}, "min_p", "below 1"),
+        ({"repetition_penalty": 1e-300}, "repetition_penalty", "from 0.01"),
         ({"presence_penalty": 3}, "presence_penalty", "from -2 to 2"),
         ({"logit_bias": {"a": 1}}, "logit_bias", "ids"),
         ({"logit_bias": {"5": 101}}, "logit_bias.5", "from -100 to 100"),

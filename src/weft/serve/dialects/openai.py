@@ -57,9 +57,9 @@ _TYPES = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
-_MANY_CHARACTERS = (
-    20_000  # which take so long to encode that the others should not wait
-)
+# what takes so long to encode, or to be named, that others should not wait for it
+_MANY_CHARACTERS = 20_000
+_MANY_TOKENS = 200
 
 Chunks = AsyncIterator[tuple[int, Part | WrittenText]]
 
@@ -168,8 +168,19 @@ async def _complete(service: Service, request: Request) -> Response:
     texts = await service.write(asked.model, asked.orders(), caller)
     usage = usage_of(asked, texts)
     _note(usage["prompt_tokens"], usage["completion_tokens"], texts)
-    answer = {**head, "choices": choices_of(asked, texts), "usage": usage}
-    return JSONResponse(answer)
+    if asked.logprobs is None or usage["total_tokens"] < _MANY_TOKENS:
+        return _answer(asked, head, texts, usage)
+    return await asyncio.to_thread(_answer, asked, head, texts, usage)
+
+
+def _answer(
+    asked: CompletionRequest,
+    head: dict[str, Any],
+    texts: Sequence[WrittenText],
+    usage: dict[str, int],
+) -> Response:
+    choices = choices_of(asked, texts)
+    return JSONResponse({**head, "choices": choices, "usage": usage})
 
 
 async def _read(service: Service, fields: Fields) -> CompletionRequest:

@@ -66,6 +66,7 @@ class ChoiceMaker:
         self.tokenizer: Tokenizer = request.model.predictor.tokenizer
         self._is_new = True
         self._num_given = 0  # tokens of the text
+        self._names: dict[tuple[int, bool], str] = {}
 
     @property
     def is_echo_due(self) -> bool:
@@ -119,7 +120,7 @@ class ChoiceMaker:
         offset: int,
         begins: bool,
     ) -> None:
-        name = name_of(self.tokenizer, token, begins)
+        name = self._name(token, begins)
         logprobs["tokens"].append(name)
         logprobs["text_offset"].append(offset)
         if found is None:
@@ -128,10 +129,16 @@ class ChoiceMaker:
             return
         top: dict[str, float] = {}
         for other, log_prob in found.top:
-            top.setdefault(name_of(self.tokenizer, other, begins), _shown(log_prob))
+            top.setdefault(self._name(other, begins), _shown(log_prob))
         top.setdefault(name, _shown(found.log_prob))
         logprobs["token_logprobs"].append(_shown(found.log_prob))
         logprobs["top_logprobs"].append(top)
+
+    def _name(self, token: int, begins: bool) -> str:
+        key = token, begins
+        if key not in self._names:
+            self._names[key] = name_of(self.tokenizer, token, begins)
+        return self._names[key]
 
 
 def name_of(tokenizer: Tokenizer, token: int, begins: bool) -> str:

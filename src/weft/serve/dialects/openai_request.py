@@ -162,7 +162,7 @@ def _settings(
         top_k=top_k if top_k > 0 else model.tokenizer.vocab_size,
         top_p=fields.real("top_p", 0.0, 1.0, 1.0),
         min_p=fields.real("min_p", 0.0, 1.0, 0.0),
-        repetition_penalty=fields.real("repetition_penalty", 0.0, 100.0, 1.0),
+        repetition_penalty=fields.real("repetition_penalty", 0.01, 100.0, 1.0),
         presence_penalty=fields.real("presence_penalty", -2.0, 2.0, 0.0),
         frequency_penalty=fields.real("frequency_penalty", -2.0, 2.0, 0.0),
         logit_bias=_biases(fields),
