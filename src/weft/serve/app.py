@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from weft.folder.version import installed_version
@@ -87,10 +87,23 @@ def build_app(
     app.include_router(_own_routes(app, service, dialects, metrics, settings))
     for dialect in dialects:
         app.include_router(dialect.routes(service))
-    app.router.routes.extend(pages)
+    _add_pages(app, pages)
     gate = Gate(app, service.limits, settings.keys, _is_open)
     doors = Doors(gate, settings.hosts, settings.origins)
     return Entrance(doors, service.limits, refuse, _watcher(metrics))
+
+
+def _add_pages(app: FastAPI, pages: Sequence[BaseRoute]) -> None:
+    """Add routes of files, which are then counted by their names as all others are."""
+    for page in pages:
+        if isinstance(page, Route):
+            app.add_api_route(
+                page.path,
+                page.endpoint,
+                methods=list(page.methods or ()),
+                include_in_schema=False,
+                response_model=None,
+            )
 
 
 # Its spans and logs would hold addresses and messages.

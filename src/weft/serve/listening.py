@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
@@ -148,6 +149,9 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Let the first signal end the server, and a second one the process."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals come to the main thread alone
+            return
         before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
         try:
             yield
@@ -166,7 +170,8 @@ class _Server(uvicorn.Server):
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             if not self._service.pool.is_whole:
-                self.has_failed = self.should_exit = True
+                # what waits for that thread would wait for ever
+                self.has_failed = self.should_exit = self.force_exit = True
             for name in await self._service.renew():
                 _LOG.info("%s has a new model", name)
 

@@ -14,6 +14,7 @@ from weft.serve.jobs import Job
 from weft.serve.line import Line
 from weft.serve.refusals import Broken, Stopping, TooLate
 from weft.serve.running import Runner, RunningBatch
+from weft.serve.visits import current_visit
 
 _LOG = logging.getLogger("weft.serve")
 _PATIENCE = (
@@ -65,6 +66,7 @@ class Pool:
         except TimeoutError:
             raise TooLate from None
         finally:
+            note_turn(jobs)
             for job in jobs:
                 job.future.cancel()
 
@@ -249,6 +251,14 @@ class _Worker:
         counts[runner] = counts.get(runner, 0) + more
         if not counts[runner]:
             del counts[runner]
+
+
+def note_turn(jobs: Sequence[Job]) -> None:
+    """Note for the metrics when the first job of the running request began."""
+    visit = current_visit()
+    began = [job.began for job in jobs if job.began]
+    if visit is not None and began:
+        visit.note(turn=min(began))
 
 
 def _fail_over(job: Job) -> None:

@@ -18,7 +18,7 @@ from weft.predict.writing import Order
 from weft.serve.catalogue import Catalogue, ServedModel, reopened
 from weft.serve.jobs import Caller, Job
 from weft.serve.limits import Limits
-from weft.serve.pool import Pool
+from weft.serve.pool import Pool, note_turn
 from weft.serve.refusals import (
     InvalidRequest,
     TooLarge,
@@ -159,9 +159,7 @@ class Service:
     ) -> list[WrittenText]:
         """Write texts, or score them, with a language model."""
         writer, jobs = self._text_jobs(model, orders, caller)
-        texts = await self.pool.run(writer, jobs)
-        _note_turn(jobs)
-        return texts
+        return await self.pool.run(writer, jobs)
 
     def stream(
         self, model: ServedModel, orders: Sequence[Order], caller: Caller
@@ -237,6 +235,7 @@ class Service:
         for model in route:
             predictions = await self._predict(model, texts, caller, settings)
             texts = [prediction.text for prediction in predictions]
+            _note_written(predictions)
         return [
             Translated(prediction, route[0].src, confidence, names)
             for prediction in predictions
@@ -312,17 +311,21 @@ async def _parts_as_they_come(
     except TimeoutError:
         raise TooLate from None
     finally:
-        _note_turn(jobs)
+        note_turn(jobs)
         for job in jobs:
             job.future.cancel()
 
 
-def _note_turn(jobs: Sequence[Job]) -> None:
-    """Note for the metrics when the first job of the running request began."""
+def _note_written(predictions: Sequence[Prediction]) -> None:
+    """Note the tokens of translations for the log and the metrics."""
     visit = current_visit()
-    began = [job.began for job in jobs if job.began]
-    if visit is not None and began:
-        visit.note(turn=min(began))
+    if visit is None:
+        return
+    for prediction in predictions:
+        visit.note(
+            written=len(prediction.tokens),
+            is_cut=prediction.output_limit is not None,
+        )
 
 
 def _put(queue: "asyncio.Queue[Any]", number: int, part: Any) -> None:
