@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from weft.predict.classifier import Classification
+from weft.predict.completion import Completion, NextWord
 from weft.predict.prediction import Alternative, Prediction
 from weft.predict.settings import DecodingSettings
 from weft.predict.words import SourceWord, WordReport
@@ -35,7 +36,7 @@ from weft.serve.dialects.own import own
 from weft.serve.dialects.suggestions import Suggestions
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
-from weft.serve.refusals import Refusal
+from weft.serve.refusals import Refusal, UnknownModel
 from weft.serve.service import Service, Translated
 
 GERMAN = {"der", "die", "das", "ein", "eine", "hund", "und", "guten", "tag"}
@@ -92,6 +93,25 @@ class StandIn(Service):
         return [
             Classification("good", ["good"], 0.7, dict(LABELS), False, 1) for _ in texts
         ]
+
+    async def complete(
+        self,
+        text: str,
+        prefix: str,
+        model: ServedModel,
+        caller: Caller,
+        *,
+        alternatives: int = 0,
+        settings: DecodingSettings | None = None,
+    ) -> Completion:
+        prediction = predicted(text, settings or DecodingSettings())
+        others = [NextWord("X", 0.5, f"{prefix} X")] * alternatives
+        return Completion(f"{prefix}{prediction.text}", prediction, others)
+
+    async def inspect(self, model: str, text: str, caller: Caller) -> dict[str, Any]:
+        if model not in self.catalogue.models:
+            raise UnknownModel(model)
+        return {"format": "weft-inspection"}
 
 
 def reversed_words(text: str) -> str:

@@ -51,6 +51,8 @@ ROUTES: dict[str, tuple[tuple[str, ...], str]] = {
         "error",
     ),
     "/v1/detect": (("text",), "error"),
+    "/v1/complete": (("text", "prefix", "source", "target", "alternatives"), "error"),
+    "/v1/inspect": (("model", "text"), "error"),
 }
 ODD_BODIES: list[tuple[str, bytes]] = [
     ("application/json", body)
@@ -100,7 +102,7 @@ def check(path: str, reply: Any) -> None:
         key = ROUTES[path][1]
         assert key in reply.json()
         assert SECRET not in reply.text
-        if path in ("/classify", "/v1/translate", "/v1/detect"):
+        if path == "/classify" or path.startswith("/v1/"):
             error = reply.json()[key]
             assert set(error) == {"message", "type", "param", "code"}
             assert "\n" not in error["message"]
@@ -127,7 +129,17 @@ def test_values_of_every_type_in_every_field(ask: TestClient, path: str) -> None
     for name in fields:
         for value in (
             *(None, True, -1, 1.5, 10**30, "", " ", "x" * 300, "\x00"),
-            *([], [None], [[]], [["a"]], ["a"] * 9, [SECRET, 5], {}, {SECRET: {}}),
+            *(
+                [],
+                [None],
+                [[]],
+                [["a"]],
+                ["a", "b"],
+                ["a"] * 9,
+                [SECRET, 5],
+                {},
+                {SECRET: {}},
+            ),
         ):
             check(path, ask.post(path, json={**whole, name: value}))
 

@@ -119,6 +119,22 @@ def test_what_is_wrong_is_said(ask: TestClient, subtests: pytest.Subtests) -> No
             assert reply.json()["error"]["param"] == param
 
 
+def test_words_of_a_model_without_alignment_are_unsupported(
+    ask: TestClient, service: StandIn
+) -> None:
+    service.catalogue.models["law"].predictor.can_align = False
+    try:
+        asked = {"text": "a", "model": "law", "words": True}
+        reply = ask.post("/v1/translate", json=asked)
+        assert reply.status_code == 400
+        assert reply.json()["error"]["code"] == "unsupported"
+        assert (
+            ask.post("/v1/translate", json={**asked, "words": False}).status_code == 200
+        )
+    finally:
+        service.catalogue.models["law"].predictor.can_align = True
+
+
 def test_only_json_is_read(ask: TestClient) -> None:
     for form in ({"data": {"text": "a", **BOTH}}, {"content": b'{"text": "a"}'}):
         reply = ask.post("/v1/translate", **form)

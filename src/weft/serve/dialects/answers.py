@@ -21,7 +21,7 @@ from weft.predict.settings import DecodingSettings
 from weft.serve.catalogue import Catalogue, ServedModel
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
-from weft.serve.refusals import InvalidRequest, UnknownPair
+from weft.serve.refusals import Impossible, InvalidRequest, UnknownPair
 from weft.serve.service import Service, Translated
 
 Read = Callable[[str], TextDocument]
@@ -274,6 +274,7 @@ def _settings(
     if any(map(needs_alignment, documents)) and can_align(model):
         wanted["alignments"] = True
     if wish.words:
+        refuse_without_words(model)
         wanted["alignments"] = True
     if wish.alternatives:
         count = wish.alternatives + 1
@@ -330,6 +331,15 @@ def _guess(
 
 def _is_weak(guess: _Guess) -> bool:
     return (guess.confidence or 0.0) < _SURE
+
+
+def refuse_without_words(model: ServedModel) -> None:
+    """Raise Impossible for a model that cannot say which words belong together."""
+    if not can_align(model):
+        raise Impossible(
+            "words: this kind of model does not say which words belong together",
+            "words",
+        )
 
 
 def can_align(model: ServedModel) -> bool:

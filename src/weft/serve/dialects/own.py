@@ -100,7 +100,7 @@ class Own:
         """Translate a text so that its translation begins as a person wrote it."""
         fields = await self._fields(request, tuple(_COMPLETE))
         limits = self.service.limits
-        (text,) = _texts(fields, limits)
+        text = _text(fields, limits)
         wish = Wish(read_plain, model=fields.text("model", "") or None)
         src, tgt = self._languages(fields, wish.model)
         if src is None:
@@ -126,7 +126,7 @@ class Own:
     async def inspect(self, request: Request) -> Response:
         """Look inside a model at work on a text: the data of `weft inspect`."""
         fields = await self._fields(request, tuple(_INSPECT))
-        (text,) = _texts(fields, self.service.limits)
+        text = _text(fields, self.service.limits)
         model = fields.text("model", "")
         if not model:
             raise MissingField("model")
@@ -144,7 +144,7 @@ class Own:
     async def detect(self, request: Request) -> Response:
         """Say in which languages a text may be, the likeliest first."""
         fields = await self._fields(request, ("text",))
-        (text,) = _texts(fields, self.service.limits)
+        text = _text(fields, self.service.limits)
         guesses = self.service.detect(text)
         return reply({"languages": [_guessed(*guess) for guess in guesses]})
 
@@ -204,6 +204,13 @@ def own() -> Dialect:
         owns=lambda path: path.rstrip("/") in _PATHS,
         refuse=standard_error,
     )
+
+
+def _text(fields: Fields, limits: Limits) -> str:
+    """Return the one text, within the limits."""
+    text = fields.text("text")
+    check_size([text], limits, "text")
+    return text
 
 
 def _texts(fields: Fields, limits: Limits) -> list[str]:
