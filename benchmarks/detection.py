@@ -56,9 +56,9 @@ def main() -> None:
     arguments = parser.parse_args()
     peer = None
     if arguments.peer is None:
-        print("LibreTranslate is left out: no --peer", file=sys.stderr)
+        print("LibreTranslate is left out: no --peer\n")
     elif not arguments.peer.is_file():
-        print(f"LibreTranslate is left out: no {arguments.peer}", file=sys.stderr)
+        print(f"LibreTranslate is left out: no {arguments.peer}\n")
     else:
         peer = Peer(arguments.peer)
     print_rows(arguments.count, peer)

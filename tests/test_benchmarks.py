@@ -22,6 +22,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
         ),
         ("decoding_peers.py", ["--rounds", "1"], "multi30k/test_2016_flickr.en"),
         ("run.py", ["en-de"], "multi30k/train.en"),
+        ("detection.py", ["--peer", "absent"], "multi30k/train.en"),
     ],
 )
 def test_where_a_corpus_is_absent_it_is_named(
