@@ -22,6 +22,9 @@ import numpy as np
 import openai
 import pytest
 import uvicorn
+from hypothesis import given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
 
 import weft
 from tiny_server import Running
@@ -855,6 +858,44 @@ def test_what_is_wrong_is_said_with_the_field(
     assert error["param"] == param
     assert error["type"] == "invalid_request_error"
     assert set(error) == {"message", "type", "param", "code"}
+
+
+ODD = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.sampled_from([0, 1, 2, 1e-300, 5e-324, -1e300, 2**64, "1", "5"]),
+        st.text(max_size=9),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.sampled_from(["5", "0", "include_usage", "a"]), inner),
+    ),
+    max_leaves=6,
+)
+NAMES = (
+    *("prompt", "max_tokens", "temperature", "top_p", "top_k", "min_p", "n", "best_of"),
+    *("repetition_penalty", "presence_penalty", "frequency_penalty", "logit_bias"),
+    *("logprobs", "echo", "seed", "stop", "stream", "stream_options", "suffix", "user"),
+)
+
+
+@tried(max_examples=150, deadline=None)
+@given(fields=st.dictionaries(st.sampled_from(NAMES), ODD, max_size=5))
+def test_no_request_is_a_mistake_of_the_server(
+    address: str, fields: dict[str, Any]
+) -> None:
+    connection = http.client.HTTPConnection(address, timeout=20)
+    body = json.dumps({"model": MODEL, "max_tokens": 2, **fields})
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/v1/completions", body, headers)
+    response = connection.getresponse()
+    answer = response.read().decode()
+    connection.close()
+    assert response.status in (200, 400, 413), answer
+    assert '"server_error"' not in answer
 
 
 def test_what_is_too_large_is_413(address: str) -> None:
