@@ -94,7 +94,7 @@ def weight_in(text: str):
 
 
 def expected_shades(weights) -> list[float]:
-    return weights.flatten().sqrt().tolist()
+    return np.sqrt(weights).flatten().tolist()
 
 
 def test_page_starts_with_the_mean_of_the_last_layer(page, inspection):
@@ -462,7 +462,8 @@ def test_vectors_of_each_side_and_part(page, inspection):
         ):
             choose(page, side)
             choose(page, part)
-            expected = 255 * (numbers.abs() / numbers.abs().max()).sqrt()
+            sizes = np.abs(numbers)
+            expected = 255 * np.sqrt(sizes / sizes.max())
             drawn = page.locator("#vectors canvas").evaluate_all(script)
             assert [number for row in drawn for number in row] == pytest.approx(
                 expected.flatten().tolist(), abs=4
