@@ -41,9 +41,10 @@ def test_a_wrong_start_is_one_line(
             ([model, "--keys", "k", "--no-keys"], 2, "exclude each other"),
             ([model, "--log-level", "debug"], 2, "error, warning, info"),
             ([model, "--max-text", "0"], 2, "--max-text"),
+            ([model, "--port", 0, "--pivot", "fr"], 2, "--pivot fr"),
         ):
             ended = command("serve", *arguments)
-            lines = [line for line in ended.messages if line != "starting"]
+            lines = [line for line in ended.messages if line.startswith("weft:")]
             assert (ended.code, len(lines)) == (code, 1), ended.err
             assert lines[0].startswith("weft: ")
             assert said in lines[0]

@@ -2,12 +2,9 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from tiny_server import MODELS, Running
-
-Command = Callable[..., Any]
 
 
 def test_the_server_of_all_tests_has_a_model_of_every_task(server: Running) -> None:
@@ -20,3 +17,20 @@ def test_the_server_of_all_tests_has_a_model_of_every_task(server: Running) -> N
     assert tasks["languages"] == "classification"
     assert info["pairs"] == [["en", "de"], ["de", "en"], ["en", "zh"]]
     assert "en-de: translation en-de, by " in server.said()
+
+
+def test_a_pair_without_a_model_is_translated_over_the_pivot(
+    launch: Callable[..., Running],
+) -> None:
+    server = launch("--pivot", "en", names=("de-en", "en-zh"))
+    asked = {"texts": ["Ein Mann."], "source": "de", "target": "zh"}
+    body = json.dumps(asked).encode()
+    wanted = Request(
+        f"{server.url}/v1/translate", body, {"content-type": "application/json"}
+    )
+    with urlopen(wanted) as answer:
+        (translation,) = json.load(answer)["translations"]
+    assert translation["models"] == ["de-en", "en-zh"]
+    with urlopen(f"{server.url}/languages") as answer:
+        targets = {one["code"]: one["targets"] for one in json.load(answer)}
+    assert targets["de"] == ["en", "zh-Hans"] or targets["de"] == ["en", "zh"]

@@ -98,6 +98,7 @@ VALUES = {
     "--log-level": "LEVEL",
     "--new-key": "NAME",
     "--precision": "NAME",
+    "--pivot": "LANGUAGE",
     "--proxy": "ADDRESS",
     "--recipe": "NAME",
     "--set": "KEY=VALUE",

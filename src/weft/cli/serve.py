@@ -2,6 +2,8 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -72,6 +74,12 @@ def serve(
             help="The address of a proxy in front, which says who asks; repeatable."
         ),
     ] = None,
+    pivot: Annotated[
+        str,
+        typer.Option(
+            help="The language over which pairs without a model of their own are translated, such as en."
+        ),
+    ] = "",
     show_samples: Annotated[
         bool,
         typer.Option(
@@ -169,11 +177,12 @@ def serve(
         cors_origin or (),
         proxy or (),
         drain_seconds,
+        pivot,
         show_samples,
         suggestions,
     )
-    _log_to_stderr(log_level)
-    start(plan, _say)
+    with _logging(log_level):
+        start(plan, _say)
 
 
 def refuse_missing_packages() -> None:
@@ -200,10 +209,18 @@ def _say(line: str) -> None:
     sys.stderr.flush()
 
 
-def _log_to_stderr(level: str) -> None:
+@contextmanager
+def _logging(level: str) -> Iterator[None]:
+    """Write the server's log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger("weft.serve")
     log.addHandler(handler)
     log.setLevel(level.upper())
     log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)
+        log.propagate = True

@@ -60,9 +60,14 @@ class Named:
 class Catalogue:
     """The models in the order of the command line: of two that serve a pair, the first is taken."""
 
-    def __init__(self, models: Sequence[ServedModel]) -> None:
-        """Set the models; their ids differ."""
+    def __init__(self, models: Sequence[ServedModel], pivot: str = "") -> None:
+        """Set the models; their ids differ.
+
+        Pairs that no model serves are translated over the language `pivot`. Raises UsageError where
+        no model has it.
+        """
         self.models = {model.id: model for model in models}
+        self.pivot = self._pivot(pivot) if pivot else ""
         self.detector = self._joined_detector()
 
     def model(self, name: str | None, kind: str) -> ServedModel:
@@ -107,16 +112,17 @@ class Catalogue:
         raise UnknownLanguage(code, param)
 
     def route(self, src: str, tgt: str, pivot: bool = False) -> tuple[ServedModel, ...]:
-        """Return the model that translates a pair; with `pivot`, else two over a third language.
+        """Return the model that translates a pair, else two over a third language.
 
-        Raises UnknownPair where there are none.
+        That is the catalogue's own, if it has one, or with `pivot` any. Raises UnknownPair where
+        there are none.
         """
         by_pair: dict[tuple[str, str], ServedModel] = {}
         for model in self.of("translation"):
             by_pair.setdefault((model.src, model.tgt), model)
         if direct := by_pair.get((src, tgt)):
             return (direct,)
-        for between in self.languages() if pivot else ():
+        for between in self.languages() if pivot else (self.pivot,):
             first = by_pair.get((src, between))
             second = by_pair.get((between, tgt))
             if first and second:
@@ -143,6 +149,14 @@ class Catalogue:
             for model in self.models.values()
             if _written(model.folder) not in (0, model.created)
         ]
+
+    def _pivot(self, code: str) -> str:
+        try:
+            return self.language(code, "pivot")
+        except UnknownLanguage:
+            raise UsageError(
+                f"--pivot {code}: no translator has this language; they have {', '.join(self.languages())}"
+            ) from None
 
     def _joined_detector(self) -> Detector:
         """Return what tells the languages of all translators apart."""

@@ -33,6 +33,7 @@ class Plan:
     origins: Sequence[str] = ()  # web pages that may use it
     proxies: Sequence[str] = ()
     drain_seconds: float = 30.0
+    pivot: str = ""  # the language over which pairs without a model are translated
     show_samples: bool = False  # of the runs that made the models
     suggestions: Path | None = (
         None  # where better translations that people send are kept
@@ -51,7 +52,9 @@ def start(plan: Plan, say: Say) -> None:
     try:
         models = [_opened(one, plan.limits.max_beam, say) for one in asked]
         service = Service(
-            Catalogue(models), Pool(plan.threads, plan.limits.max_waiting), plan.limits
+            Catalogue(models, plan.pivot),
+            Pool(plan.threads, plan.limits.max_waiting),
+            plan.limits,
         )
         settings = Settings(_hosts(plan), tuple(plan.origins), keys)
         pages = page_routes(service.catalogue, plan.show_samples)
