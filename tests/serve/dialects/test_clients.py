@@ -6,14 +6,17 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
 import uvicorn
 
+import weft
+from tiny_server import Running
 from weft.serve.dialects.suggestions import Suggestions
+from weft.serve.keys import new_key
 
 from .conftest import LABELS, StandIn, all_dialects, small_app
 
@@ -131,6 +134,52 @@ def test_huggingface_hub(address: str) -> None:
     with pytest.raises(huggingface_hub.errors.HfHubHTTPError) as caught:
         client.translation("a", src_lang="en", tgt_lang="fr")
     assert caught.value.response.status_code == 400
+
+
+def test_clients_with_keys_on_real_models(
+    launch: Callable[..., Running], tmp_path: Path
+) -> None:
+    key, line = new_key("laptop")
+    path = tmp_path / "keys"
+    path.touch(0o600)
+    path.write_text(f"{line}\n")
+    server = launch("--keys", str(path), names=("en-de",))
+    text = "The weather is fine."
+    direct = weft.load(server.models["en-de"]).translate(text)[0].text
+
+    simple = libretranslatepy.LibreTranslateAPI(server.url, key)
+    assert simple.translate(text, "en", "de") == direct
+    assert simple.languages()[0]["targets"] == ["de"]
+    for other, status in ((None, 400), ("wrong", 403)):
+        stranger = libretranslatepy.LibreTranslateAPI(server.url, other)
+        with pytest.raises(HTTPError) as caught:
+            stranger.translate(text, "en", "de")
+        with caught.value:
+            assert caught.value.code == status
+
+    deep = deep_translator.LibreTranslator(
+        source="en", target="de", custom_url=f"{server.url}/", api_key=key
+    )
+    assert deep.translate(text) == direct
+    with libretranslate_aio.LibreTranslate(server.url, api_key=key) as client:
+        assert client.health()
+        assert client.frontend_settings().key_required
+        assert client.translate([text] * 2, "en", "de").translated_text == [direct] * 2
+    for other, is_known in ((key, True), ("wrong", False)):
+        translator = deepl.DeepLClient(other, server_url=server.url)
+        try:
+            if is_known:
+                done = translator.translate_text(text, target_lang="DE")
+                assert done.text == direct
+            else:
+                with pytest.raises(deepl.AuthorizationException):
+                    translator.get_usage()
+        finally:
+            translator.close()
+    inference = huggingface_hub.InferenceClient(model=server.url, token=key)
+    assert inference.translation(text).translation_text == direct
+    assert text not in server.said()
+    assert key not in server.said()
 
 
 PROGRAM = """
