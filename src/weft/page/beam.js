@@ -121,11 +121,14 @@ function shortened(piece) {
 // About how many pixels a label takes: Chinese letters and the like are wider.
 const widthOf = (text) => [...text].reduce((width, letter) => width + (letter > "\u2e80" ? 13 : 8), 0);
 
+// The name of a branch begins with what is seen of it, so that who speaks to the browser can say that.
 function branch(node, i, x, y) {
-  const group = svg("g", { role: "treeitem", tabindex: "-1", "data-node": i, "aria-label": readingOfNode(i), class: node.is_best ? "best" : "" });
-  const text = svg("text", { x, y, class: node.fate === "dropped" ? "faint" : "" });
   const end = { dropped: " ×", ended: ` ${node.score?.toFixed(2)}` }[node.fate] ?? "";
-  text.textContent = shortened(node.piece) + end;
+  const seen = shortened(node.piece) + end;
+  const name = `${seen}; ${readingOfNode(i)}`;
+  const group = svg("g", { role: "treeitem", tabindex: "-1", "data-node": i, "aria-label": name, class: node.is_best ? "best" : "" });
+  const text = svg("text", { x, y, class: node.fate === "dropped" ? "faint" : "" });
+  text.textContent = seen;
   group.append(text);
   group.addEventListener("pointerenter", () => (byId("beam-reading").textContent = readingOfNode(i)));
   group.addEventListener("focus", () => goToNode(i));

@@ -146,8 +146,8 @@ function tokenButton(side, index, piece, id) {
   const button = make("button", { class: "token", type: "button", tabindex: index === 0 ? "0" : "-1" }, make("bdi", {}, ...label(piece)), make("small", {}, `${id}`));
   const probability = side === WRITTEN ? probabilityOf(index) : null;
   if (probability !== null) {
-    button.append(bar(probability));
-    button.setAttribute("aria-label", say("probability", { piece: quoted(piece), value: likely(probability) }));
+    const said = say("probability", { piece: "", value: likely(probability) });
+    button.append(bar(probability), make("span", { class: "unseen" }, said));
   }
   const place = () => placeOfToken(side, index);
   button.addEventListener("focus", () => focusToken(button, place()));

@@ -15,6 +15,8 @@ from weft.folder.layout import CARD, RunFolder
 from weft.serve.catalogue import Catalogue
 from weft.serve.refusals import UnknownModel
 
+Row = dict[str, Any]
+
 _MOST_POINTS = 200  # of a curve
 _MOST_SAMPLES = 3  # sentences whose samples are shown
 _MOST_STEPS = 8  # of a sentence
@@ -36,7 +38,7 @@ def history_route(catalogue: Catalogue, show_samples: bool) -> Route:
     return Route("/v1/history/{model:path}", history, methods=["GET"])
 
 
-def history_of(folder: Path, show_samples: bool) -> dict[str, Any]:
+def history_of(folder: Path, show_samples: bool) -> Row:
     """Return what a model's folder says of its training.
 
     `rows` are points of its curves, empty where the folder has no run; `scores` and `good_for` are
@@ -45,7 +47,7 @@ def history_of(folder: Path, show_samples: bool) -> dict[str, Any]:
     run = RunFolder(folder)
     card = _text_of(folder / CARD)
     rows = list(_rows(run.metrics))
-    found: dict[str, Any] = {
+    found: Row = {
         "rows": _thinned(rows),
         "best": _best_step(run.verdict),
         "scores": _section(card, "Scores on test"),
@@ -56,9 +58,9 @@ def history_of(folder: Path, show_samples: bool) -> dict[str, Any]:
     return found
 
 
-def _samples(path: Path) -> list[dict[str, Any]]:
+def _samples(path: Path) -> list[Row]:
     """Return the first texts that a run tried its model on, and what they became step by step."""
-    became: dict[str, list[dict[str, Any]]] = {}
+    became: dict[str, list[Row]] = {}
     for row in _rows(path):
         given, made = (row.get(name) for name in _made_of(row))
         if isinstance(given, str) and isinstance(made, str):
@@ -68,12 +70,12 @@ def _samples(path: Path) -> list[dict[str, Any]]:
     return [{"text": text, "steps": _evenly(steps)} for text, steps in shown]
 
 
-def _made_of(row: dict[str, Any]) -> tuple[str, str]:
+def _made_of(row: Row) -> tuple[str, str]:
     """Return the names of what was given and what became of it."""
     return ("src", "translation") if "src" in row else ("prompt", "text")
 
 
-def _evenly(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _evenly(steps: list[Row]) -> list[Row]:
     """Return some of the steps, the last one always."""
     stride = -(-len(steps) // _MOST_STEPS)
     return steps[::-1][::stride][::-1]
@@ -88,7 +90,7 @@ def _text_of(path: Path) -> str:
         return ""
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def _rows(path: Path) -> Iterator[Row]:
     """Yield the objects of a log; a line that is no object, as the last of a killed run, is left
     out.
     """
@@ -106,7 +108,7 @@ def _no_number(name: str) -> float:
     raise ValueError(name)
 
 
-def _thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _thinned(rows: Sequence[Row]) -> list[Row]:
     """Return the points of the curves: evenly fewer where there are many, the last one always."""
     points = [_point(row) for row in rows]
     for key in _CURVES:
@@ -117,7 +119,7 @@ def _thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [point for point in points if len(point) > 1]
 
 
-def _point(row: dict[str, Any]) -> dict[str, Any]:
+def _point(row: Row) -> Row:
     return {key: row[key] for key in ("step", *_CURVES) if key in row}
 
 
