@@ -237,7 +237,7 @@ def shuffled(seed: int) -> Rule:
     """Words lost, repeated and in another order, and an alignment in which a part is wrong."""
 
     def rule(text: str) -> Translated:
-        chance = random.Random(f"{seed} {text}")
+        chance = random.Random(f"{seed} {text!a}")
         spans = words(text)
         chosen = [span for span in spans if chance.random() < 0.8]
         chosen += [span for span in spans if chance.random() < 0.1]
