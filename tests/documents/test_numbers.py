@@ -19,6 +19,12 @@ def test_numbers_that_are_there_stay_as_the_model_wrote_them() -> None:
     assert written("two of 12 people", "zwei von zwölf", []) == "zwei von zwölf"
 
 
+def test_digits_in_a_name_are_no_number() -> None:
+    assert written("the x86_64 and SHA512 of 1000km", "der Weg", []) == "der Weg"
+    assert written("in 1984 there", "1984年", []) == "1984年"
+    assert written("在1984年 there", "in time", []).count("1984") == 1
+
+
 def test_a_changed_number_is_replaced() -> None:
     assert written("in 1984 and 2001", "in 1948 und 2001", []) == "in 1984 und 2001"
     alignment = [(0, 2, 0, 2), (3, 7, 3, 8), (8, 11, 9, 12), (12, 15, 13, 16)]

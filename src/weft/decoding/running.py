@@ -117,14 +117,13 @@ class Search(Places):
 
     def _mix_of(self, numbers: Collection[int] | None) -> Mix | None:
         """Return what takes the next step, of all sentences or of some; None for nothing."""
-        is_active = self.numbers >= 0
-        if numbers is not None and not self.decoder.begins_together:
-            is_chosen = is_active & np.isin(self.numbers, list(numbers))
-            if (is_chosen != is_active).any():
-                return self._mix_at(np.flatnonzero(is_chosen))
         if self._mix is None:
-            self._mix = self._mix_at(np.flatnonzero(is_active))
-        return self._mix
+            self._mix = self._mix_at(np.flatnonzero(self.numbers >= 0))
+        if self._mix is None or numbers is None or self.decoder.begins_together:
+            return self._mix
+        active = self._mix.active
+        is_chosen = [number in numbers for number in self.numbers[active].tolist()]
+        return self._mix if all(is_chosen) else self._mix_at(active[is_chosen])
 
     def _mix_at(self, active: Indices) -> Mix | None:
         """Look at what runs together at these indices."""

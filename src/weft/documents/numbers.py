@@ -9,7 +9,10 @@ from dataclasses import replace
 from weft.documents.document import Item, Kind, Segment, Translated
 
 # digits, and single marks between them: 1,000.5 and 12:30 and 2026-11-24
-_NUMBER = re.compile(r"\d++(?:[.,:/'’\u00a0\u202f-]\d++)*+")
+_DIGITS = r"\d++(?:[.,:/'’\u00a0\u202f-]\d++)*+"
+_ANY = re.compile(_DIGITS)
+# a number by itself: no part of a name such as SHA512
+_NUMBER = re.compile(rf"(?<![A-Za-z_\d]){_DIGITS}(?![A-Za-z_])")
 _LEAST_DIGITS = 3  # smaller numbers may well be written in words
 
 
@@ -22,18 +25,17 @@ def repair_numbers(
     digits make no other number: 1,000 may become 1.000. A number that the segment does not have
     stands for one that is missing; the rest of the missing ones become items.
     """
-    src = _numbers(segment.text)
-    tgt = _numbers(translated.text)
-    lost = _without(src, tgt)
+    src = _numbers(_NUMBER, segment.text)
+    lost = _without(src, _numbers(_ANY, translated.text))
     if not lost:
         return segment, translated
-    wrong = _without(tgt, src)
+    wrong = _without(_numbers(_NUMBER, translated.text), _numbers(_ANY, segment.text))
     translated = _replaced(translated, wrong, lost)
     return _with_items(segment, lost[len(wrong) :]), translated
 
 
-def _numbers(text: str) -> list[re.Match[str]]:
-    found = _NUMBER.finditer(text)
+def _numbers(form: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    found = form.finditer(text)
     return [match for match in found if len(_digits(match)) >= _LEAST_DIGITS]
 
 

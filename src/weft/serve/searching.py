@@ -179,8 +179,10 @@ class _Lane:
 
     def step(self, numbers: set[int]) -> Mapping[int, Outcome]:
         """Begin what there is room for, and take a step of these sentences; return who is done."""
-        if self.search is None or not self.search.fill(self):
+        if self.search is None:
             return {}
+        if self.waiting or not self.search.active:
+            self.search.fill(self)
         return dict(self.search.advance(numbers))
 
     def drop(self, number: int) -> None:
