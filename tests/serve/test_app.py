@@ -363,6 +363,8 @@ def test_the_server_says_how_it_is(client: TestClient) -> None:
     assert info["dialects"] == ["shouting"]
     assert "head_seconds" not in info["limits"]
     described = client.get("/openapi.json").json()
-    assert "/shout/{loudness}" in described["paths"]
+    (place,) = described["paths"]["/shout/{loudness}"]["post"]["parameters"]
+    assert (place["name"], place["in"], place["required"]) == ("loudness", "path", True)
+    assert client.get("/openapi.json").json() == described
     for path in ("/docs", "/redoc"):
         assert client.get(path).status_code == 404

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -30,6 +31,7 @@ _LOG = logging.getLogger("weft.serve")
 _OPEN = ("/", "/health", "/ready", "/languages", "/frontend/settings", "/favicon.ico")
 _PAGE = "/page/"
 _BODIES = ("GET", "HEAD")
+_STRING = {"type": "string"}
 
 
 @dataclass(frozen=True)
@@ -174,9 +176,24 @@ def _own_routes(
     @router.get("/openapi.json", include_in_schema=False)
     async def description() -> Response:
         """Describe all routes."""
-        return JSONResponse(app.openapi())
+        return JSONResponse(_described(app))
 
     return router
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """Return the description of all routes, also of what they read of a path by hand."""
+    description = app.openapi()
+    for path, methods in description["paths"].items():
+        for operation in methods.values():
+            parameters = operation.setdefault("parameters", [])
+            known = {parameter["name"] for parameter in parameters}
+            parameters += [
+                {"name": name, "in": "path", "required": True, "schema": _STRING}
+                for name in re.findall(r"{(\w+)}", path)
+                if name not in known
+            ]
+    return description
 
 
 def _models(service: Service) -> list[dict[str, Any]]:
