@@ -233,7 +233,8 @@ class Service:
         names = tuple(model.id for model in route)
         predictions: list[Prediction] = []
         for model in route:
-            predictions = await self._predict(model, texts, caller, settings)
+            own = settings if model is route[-1] else _between(settings)
+            predictions = await self._predict(model, texts, caller, own)
             texts = [prediction.text for prediction in predictions]
             _note_written(predictions)
         return [
@@ -292,6 +293,11 @@ class Service:
             raise TooLarge(
                 f"{in_all:,} characters: at most {limits.max_characters:,} are taken at once"
             )
+
+
+def _between(settings: DecodingSettings) -> DecodingSettings:
+    """Return the settings of the first model of two, whose translations nobody sees."""
+    return replace(settings, prefix="", n_best=1, alignments=False)
 
 
 async def _parts_as_they_come(

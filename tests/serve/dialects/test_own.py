@@ -135,6 +135,21 @@ def test_words_of_a_model_without_alignment_are_unsupported(
         service.catalogue.models["law"].predictor.can_align = True
 
 
+def test_what_is_translated_over_a_third_language(
+    ask: TestClient, service: StandIn
+) -> None:
+    service.catalogue.pivot = "en"
+    asked = {"text": "<b>a</b> b", "source": "de", "target": "zh", "words": True}
+    (found,) = ask.post("/v1/translate", json=asked).json()["translations"]
+    assert found["models"] == ["de-en", "en-zh"]
+    assert [word["source"] for word in found["words"]] == [[], []]
+    query = {"input": "a b", "srcLangCode": "de", "trgLangCode": "zh"}
+    pair = ask.get("/MtRestService/TranslateJson", params=query).json()
+    assert pair["SegmentedTranslation"] == ["B▁A"]
+    listed = ask.get("/languages").json()
+    assert {one["code"]: one["targets"] for one in listed}["de"] == ["en", "zh"]
+
+
 def test_only_json_is_read(ask: TestClient) -> None:
     for form in ({"data": {"text": "a", **BOTH}}, {"content": b'{"text": "a"}'}):
         reply = ask.post("/v1/translate", **form)

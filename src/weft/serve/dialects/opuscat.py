@@ -130,13 +130,14 @@ class OpusCat:
         text = fields.text("input", "")
         check_size([text], self.service.limits, "input")
         models = self._models(fields)
-        if not models:
-            src, tgt = self._languages(fields)
-            self.service.catalogue.route(src, tgt)  # says why there is none
-        chosen = self._chosen(fields, models)
-        languages = (chosen.src, chosen.tgt)
-        words = needs_words and can_align(chosen)
-        wish = Wish(words=words, model=chosen.id)
+        if models:
+            chosen = self._chosen(fields, models)
+            languages = (chosen.src, chosen.tgt)
+            words = needs_words and can_align(chosen)
+            wish = Wish(words=words, model=chosen.id)
+        else:  # over a third language, if at all
+            languages = self._languages(fields)
+            wish = Wish()
         caller = caller_of(request)
         (answer,) = await translate_texts(self.service, [text], languages, caller, wish)
         return answer, text

@@ -4,6 +4,7 @@ it gets back, the probability of each, and the words that it comes from.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from weft.predict.words import SourceWord
@@ -73,9 +74,11 @@ class _Word:
 def _placed(answer: Answer) -> Iterator[_Word]:
     """Yield the words of all segments, in their order, at their places in the whole texts.
 
-    Both texts have the words of the segments in between tags, placeholders and white space.
+    Both texts have the words of the segments in between tags, placeholders and white space. Where
+    two models translated, the second's source words are none of the client's.
     """
     document = answer.document
+    is_direct = len(answer.models) == 1
     src_start = tgt_start = 0
     rows = zip(document.segments, answer.predictions, answer.written, strict=False)
     for number, (segment, prediction, written) in enumerate(rows):
@@ -83,7 +86,8 @@ def _placed(answer: Answer) -> Iterator[_Word]:
         tgt_start += len(document.skeleton[number])
         tags = [item.raw for item in segment.items]
         words = prediction.words or ()
-        asked = {(one.start, one.end) for word in words for one in word.sources}
+        sources = chain.from_iterable(word.sources for word in words if is_direct)
+        asked = {(one.start, one.end) for one in sources}
         source = _places(segment.text, asked, _hidden(segment.source, tags))
         target = _places(
             prediction.text,
