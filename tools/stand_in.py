@@ -107,7 +107,7 @@ def translated(text: str, models: list[str]) -> dict[str, Any]:
         )
         written.append(new)
         at += len(new) + 1
-    unknown = [word for word in text.split() if word.startswith("Qu")]
+    unknown = [word.lower() for word in text.split() if word.startswith("Qu")]
     return {
         "text": " ".join(written),
         "source": "de",

@@ -274,11 +274,11 @@ def test_a_pivot_is_named_and_a_model_chosen(open_page: Any, server: StandIn) ->
 @pytest.mark.long
 def test_what_may_be_wrong_is_said(open_page: Any) -> None:
     page = open_page()
-    translate(page, "Ein Hund\nEin Ein Quast", "a dog\na a QUAST")
+    translate(page, "Ein Hund\nEin Ein Quast Aquast", "a dog\na a QUAST AQUAST")
     notes = page.locator("#notes li").all_inner_texts()
     assert notes == [
         "Line 2 says the same again and again.",
-        "Never seen in training: “Quast”.",
+        "Never seen in training: “quast”.",
         "By de-en.",
     ]
     assert page.locator(".source-word.unknown").all_inner_texts() == ["Quast"]

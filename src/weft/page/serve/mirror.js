@@ -15,10 +15,16 @@ function placesIn(line, translation) {
   return [...found.values()].sort((a, b) => a.start - b.start).filter(isApart);
 }
 
+const isLetter = (letter) => /[\p{L}\p{M}]/u.test(letter ?? "") && !/\p{Script=Han}/u.test(letter);
+
+// Mark a word wherever it stands, in whatever case, but not inside of another.
 function markUnknown(line, word, found) {
-  for (let at = line.indexOf(word); at >= 0; at = line.indexOf(word, at + word.length)) {
+  const [low, wanted] = [line.toLowerCase(), word.toLowerCase()];
+  if (low.length !== line.length) return;
+  for (let at = low.indexOf(wanted); at >= 0; at = low.indexOf(wanted, at + wanted.length)) {
+    if (isLetter(line[at - 1]) || isLetter(line[at + wanted.length])) continue;
     const start = lengthOf(line.slice(0, at));
-    const place = { start, end: start + lengthOf(word), unknown: true };
+    const place = { start, end: start + lengthOf(wanted), unknown: true };
     const over = [...found.values()].filter((other) => overlaps([place.start, place.end], [other.start, other.end]));
     if (over.length === 0) found.set(start, place);
     for (const other of over) other.unknown = true;
