@@ -216,7 +216,7 @@ def test_S1_fields_of_wrong_types_are_refused_and_never_a_fault(
 
 
 @pytest.mark.long
-def test_S1_schemathesis_finds_no_fault(server: Running) -> None:
+def test_S1_schemathesis_finds_no_fault(server: Running, tmp_path: Path) -> None:
     """Requests made up from the server's own description, valid and not."""
     order = [Path(sys.executable).with_name("schemathesis"), "run"]
     options = ["--checks", "not_a_server_error", "--max-examples", "20", "--seed", "1"]
@@ -231,6 +231,7 @@ def test_S1_schemathesis_finds_no_fault(server: Running) -> None:
         capture_output=True,
         text=True,
         check=False,
+        cwd=tmp_path,  # it keeps what it found there
     )
     assert done.returncode == 0, done.stdout[-3000:]
     assert "passed" in done.stdout
@@ -627,7 +628,8 @@ def test_S10_a_model_is_replaced_while_it_is_used(
             assert translate(server, "A man.", **other).body == before
             rmtree(folder)
             copytree(tiny_models["en-de"], folder)
-            os.utime(folder / "manifest.json")
+            later = time.time() + 5
+            os.utime(folder / "manifest.json", (later, later))
             wait_for(lambda: "mine has a new model" in server.said())
             assert translate(server, "A man.", **other).body == before
         finally:

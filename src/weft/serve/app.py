@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from weft.documents.registry import endings
 from weft.folder.version import installed_version
 from weft.serve.dialects.dialect import Dialect
 from weft.serve.guards import Doors, Entrance, Fault
@@ -163,6 +164,7 @@ def _own_routes(
                 "models": _models(service),
                 "pairs": service.catalogue.pairs(),
                 "limits": _shown_limits(service.limits),
+                "formats": endings(),
                 "dialects": [dialect.name for dialect in dialects],
                 "needs_key": settings.keys is not None,
             }

@@ -147,7 +147,7 @@ class Catalogue:
         return [
             model
             for model in self.models.values()
-            if _written(model.folder) not in (0, model.created)
+            if when_written(model.folder) not in (0, model.created)
         ]
 
     def _pivot(self, code: str) -> str:
@@ -193,7 +193,7 @@ def named(words: Sequence[str]) -> list[Named]:
 
 def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
     """Open a folder for serving, with beams of so many hypotheses. Raises as `weft.load` does."""
-    created = _written(asked.folder)
+    created = when_written(asked.folder)
     task = load_task(asked.folder)
     config: Any = task.config
     is_translator = task.name == "translation"
@@ -243,7 +243,7 @@ def _card(task: Task[Any, Any]) -> dict[str, Any]:
     return card
 
 
-def _written(folder: Path) -> int:
+def when_written(folder: Path) -> int:
     """Return when a folder was written, in seconds since 1970; 0 where it is not whole."""
     try:
         return int((folder / durable.MANIFEST).stat().st_mtime)

@@ -15,7 +15,7 @@ from weft.predict.completion import Completion
 from weft.predict.prediction import Prediction
 from weft.predict.settings import DecodingSettings
 from weft.predict.writing import Order
-from weft.serve.catalogue import Catalogue, ServedModel, reopened
+from weft.serve.catalogue import Catalogue, ServedModel, reopened, when_written
 from weft.serve.jobs import Caller, Job
 from weft.serve.limits import Limits
 from weft.serve.pool import Pool, note_turn
@@ -59,6 +59,9 @@ class Service:
         self.catalogue = catalogue
         self.pool = pool
         self.limits = limits
+        self._damaged: dict[
+            str, int
+        ] = {}  # folders that could not be opened, by their time
 
     async def translate(
         self,
@@ -133,12 +136,17 @@ class Service:
         """
         renewed = []
         for model in await asyncio.to_thread(self.catalogue.changed):
+            written = when_written(model.folder)
+            if self._damaged.get(model.id) == written:
+                continue
             opened = await asyncio.to_thread(reopened, model, self.limits.max_beam)
-            if opened is not None:
-                self.catalogue.replace(opened)
-                for runner in (model.searcher, model.writer, model.calls):
-                    self.pool.retire(runner)
-                renewed.append(model.id)
+            if opened is None:
+                self._damaged[model.id] = written
+                continue
+            self.catalogue.replace(opened)
+            for runner in (model.searcher, model.writer, model.calls):
+                self.pool.retire(runner)
+            renewed.append(model.id)
         return renewed
 
     async def classify(
