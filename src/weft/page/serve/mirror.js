@@ -20,7 +20,7 @@ const isLetter = (letter) => /[\p{L}\p{M}]/u.test(letter ?? "") && !/\p{Script=H
 // Mark a word wherever it stands, in whatever case, but not inside of another.
 function markUnknown(line, word, found) {
   const [low, wanted] = [line.toLowerCase(), word.toLowerCase()];
-  if (low.length !== line.length) return;
+  if (!wanted || low.length !== line.length) return;
   for (let at = low.indexOf(wanted); at >= 0; at = low.indexOf(wanted, at + wanted.length)) {
     if (isLetter(line[at - 1]) || isLetter(line[at + wanted.length])) continue;
     const start = lengthOf(line.slice(0, at));
