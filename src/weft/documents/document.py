@@ -58,7 +58,8 @@ class Segment:
     `text` is plain, without tags, placeholders and entities: what a model reads. `source` is the
     stretch as it stands in the document. The items are in its order, and their pairs are well
     nested. `escapes` is how the document writes some characters, `spaces` how it writes some of the
-    text's spaces, by their places: `&nbsp;`.
+    text's spaces, by their places: `&nbsp;`. With `keeps_numbers`, those that a translation has
+    changed or lost are put back; plain text is as the model writes it.
     """
 
     text: str
@@ -66,6 +67,7 @@ class Segment:
     items: tuple[Item, ...] = ()
     escapes: Mapping[str, str] = field(default_factory=dict)
     spaces: Mapping[int, str] = field(default_factory=dict)
+    keeps_numbers: bool = True
 
     def escape(self, text: str) -> str:
         """Write a text as the document does."""

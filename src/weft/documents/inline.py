@@ -36,17 +36,18 @@ class Piece:
 
 @dataclass(frozen=True)
 class Syntax:
-    """How a format writes text.
+    """The way in which a format writes text.
 
     `white` finds white space, and `decode` reads a stretch without any. With `collapses`, white
     space of any length is one space. `escapes_of` says how to write the characters of what takes
-    the place of some text.
+    the place of some text. `keeps_numbers` is that of its segments.
     """
 
     white: re.Pattern[str]
     decode: Callable[[str], str]
     escapes_of: Callable[[str], Mapping[str, str]]
     collapses: bool
+    keeps_numbers: bool = True
 
     def space(self, raw: str) -> str:
         """Return the white space that a model reads in the place of some."""
@@ -169,7 +170,8 @@ def _parts(piece: Piece) -> Iterator[Piece]:
 
 def _is_bound(pieces: list[Piece]) -> bool:
     """Return whether these are a placeholder at the head of a text, and a mark between both."""
-    if [piece.kind for piece in pieces] != [Kind.KEPT, None]:
+    kinds = [piece.kind for piece in pieces]
+    if kinds != [Kind.KEPT, None]:
         return False
     return _BOUND.fullmatch(pieces[1].raw) is not None
 
@@ -211,8 +213,10 @@ def _with_marks(pieces: list[Piece]) -> list[Piece]:
             continue
         opening, closing = _marks_around(before.raw, after.raw)
         if opening or closing:
-            pieces[place - 1] = Piece(before.raw[: len(before.raw) - len(opening)])
-            pieces[place] = Piece(opening + piece.raw + closing, Kind.KEPT)
+            rest = len(before.raw) - len(opening)
+            pieces[place - 1] = Piece(before.raw[:rest])
+            whole = opening + piece.raw + closing
+            pieces[place] = Piece(whole, Kind.KEPT)
             pieces[place + 1] = Piece(after.raw[len(closing) :])
     return pieces
 
@@ -273,7 +277,7 @@ def _has_letters(piece: Piece, decode: Callable[[str], str]) -> bool:
 
 @dataclass
 class _Gap:
-    """What lies between two stretches of text: pieces, and the white space around each.
+    """The gap between two stretches of text: pieces, and the white space around each.
 
     `whites` has one more than there are pieces.
     """
@@ -313,6 +317,7 @@ class _Text:
             items=tuple(self._items()),
             escapes=self._syntax.escapes_of(written),
             spaces=self._spaces,
+            keeps_numbers=self._syntax.keeps_numbers,
         )
 
     def _add_text(self, raw: str) -> None:

@@ -71,13 +71,18 @@ def _replaced(
         parts += (text[place : old.start()], new[0])
         place = old.end()
         starts.append(old.start() + 1)
-        shifts.append(shifts[-1] + len(new[0]) - len(old[0]))
+        longer = len(new[0]) - len(old[0])
+        shifts.append(shifts[-1] + longer)
+
+    def moved(place: int) -> int:
+        number = bisect_right(starts, place) - 1
+        return place + shifts[number]
+
     alignment = []
     for src_start, src_end, start, end in translated.alignment:
-        moved_start = start + shifts[bisect_right(starts, start) - 1]
-        moved_end = end + shifts[bisect_right(starts, end) - 1]
-        alignment.append((src_start, src_end, moved_start, moved_end))
-    return Translated("".join([*parts, text[place:]]), alignment)
+        alignment.append((src_start, src_end, moved(start), moved(end)))
+    parts.append(text[place:])
+    return Translated("".join(parts), alignment)
 
 
 def _with_items(segment: Segment, lost: Sequence[re.Match[str]]) -> Segment:
@@ -85,7 +90,8 @@ def _with_items(segment: Segment, lost: Sequence[re.Match[str]]) -> Segment:
     ends = [item.end for item in segment.items]
     places = [bisect_right(ends, number.start()) for number in lost]
     items: list[Item] = []
-    waiting = list(zip(places, lost, strict=True))[::-1]
+    waiting = list(zip(places, lost, strict=True))
+    waiting.reverse()
     for place, item in enumerate(segment.items):
         while waiting and waiting[-1][0] <= place:
             items.append(_item(segment, waiting.pop()[1]))
@@ -99,4 +105,11 @@ def _with_items(segment: Segment, lost: Sequence[re.Match[str]]) -> Segment:
 
 def _item(segment: Segment, number: re.Match[str]) -> Item:
     start = number.start()
-    return Item(Kind.KEPT, segment.escape(number[0]), start, start, " ", " ")
+    return Item(
+        kind=Kind.KEPT,
+        raw=segment.escape(number[0]),
+        start=start,
+        end=start,
+        before=" ",
+        after=" ",
+    )

@@ -1,4 +1,4 @@
-"""Where the items of a segment go in its translation.
+"""The places of a segment's items in its translation.
 
 A pair of tags goes around the words that the words in it became; what stands between words goes
 where its neighbours went. Pairs are nested as in the source, whatever the alignment says. Places
@@ -137,7 +137,7 @@ def _is_small(items: Sequence[Item], boundaries: Sequence[int]) -> bool:
 def _proportional(
     items: Sequence[Item], boundaries: Sequence[int], num_src: int, num_tgt: int
 ) -> list[Placed]:
-    """Place all items in their order, each at its share of the words."""
+    """Put all items in their order, each at its share of the words."""
     placed = []
     reached = 0
     for number, item in enumerate(items):
@@ -246,7 +246,7 @@ class _Placer:
         return self._before[end] - self._before[start]
 
     def _place_unaligned(self, pair: _Node, taken: "_Taken") -> None:
-        """Place a pair whose words became none: around a free word there, else around nothing."""
+        """Put a pair whose words became none: around a free word there, else around nothing."""
         boundary = self._boundary(pair.first, taken)
         pair.start = pair.end = taken.near(boundary)
         for number in (boundary, boundary - 1):

@@ -27,7 +27,13 @@ def _no_escapes(_source: str) -> Mapping[str, str]:
     return {}
 
 
-SYNTAX = Syntax(re.compile(r"\s+"), _decode, _no_escapes, collapses=False)
+SYNTAX = Syntax(
+    re.compile(r"\s+"),
+    _decode,
+    _no_escapes,
+    collapses=False,
+    keeps_numbers=False,
+)
 
 
 def read_plain(text: str) -> TextDocument:

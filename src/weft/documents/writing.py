@@ -12,12 +12,12 @@ from weft.documents.words import OPENING, Word, is_mark, is_wide, link, split_wo
 def write_segment(segment: Segment, translated: Translated) -> str:
     """Return what takes the place of a segment's source.
 
-    A translation that is the text itself leaves the source as it is, byte for byte. Numbers that it
-    has changed or lost are put back.
+    A translation that is the text itself leaves the source as it is, byte for byte.
     """
     if translated.text == segment.text:
         return segment.source
-    segment, translated = repair_numbers(segment, translated)
+    if segment.keeps_numbers:
+        segment, translated = repair_numbers(segment, translated)
     if not segment.items and not segment.spaces:
         return segment.escape(translated.text)
     return _Writer(segment, translated).text()
@@ -45,8 +45,8 @@ class _Writer:
             white = self._white(boundary)
             if boundary in at:
                 parts += self._gap(at[boundary], boundary, white)
-            else:
-                parts.append(spaces.get(boundary, white) if white else "")
+            elif white:
+                parts.append(spaces.get(boundary, white))
             if boundary < len(self._tgt):
                 word = self._tgt[boundary]
                 shown = self._translation[word.start : word.end]
@@ -57,7 +57,9 @@ class _Writer:
         """Return the white space that the translation has at a boundary."""
         start = self._tgt[boundary - 1].end if boundary else 0
         is_last = boundary == len(self._tgt)
-        end = len(self._translation) if is_last else self._tgt[boundary].start
+        if is_last:
+            return self._translation[start:]
+        end = self._tgt[boundary].start
         return self._translation[start:end]
 
     def _hard_spaces(self) -> dict[int, str]:
@@ -84,11 +86,13 @@ class _Writer:
                 tags.append(item)
                 continue
             between = self._white_between(before, item, boundary)
-            parts += [*_with_white(tags, between), item.raw]
+            parts += _with_white(tags, between)
+            parts.append(item.raw)
             before = item
             tags = []
-        between = self._white_between(before, None, boundary)
-        return parts + _with_white(tags, between if before else white)
+        if before:
+            white = self._white_between(before, None, boundary)
+        return parts + _with_white(tags, white)
 
     def _white_between(
         self, before: Item | None, after: Item | None, boundary: int
@@ -98,7 +102,9 @@ class _Writer:
             return before.after or after.before
         if after:
             return self._side(after, boundary, -1)
-        return self._side(before, boundary, 1) if before else ""
+        if before:
+            return self._side(before, boundary, 1)
+        return ""
 
     def _side(self, item: Item, boundary: int, step: int) -> str:
         """Return the white space on one side of what stands between words.
@@ -128,7 +134,8 @@ class _Writer:
         if not 0 <= number < len(self._tgt):
             return ""
         word: Word = self._tgt[number]
-        return self._translation[word.end - 1 if step < 0 else word.start]
+        place = word.end - 1 if step < 0 else word.start
+        return self._translation[place]
 
 
 def _with_white(tags: Sequence[Item], white: str) -> list[str]:
@@ -145,11 +152,14 @@ def _with_white(tags: Sequence[Item], white: str) -> list[str]:
             slots[number] = tag.before
     slots[-1] = tags[-1].after if tags else white
     if not any(slots):
-        closing = [tag.kind is Kind.CLOSE for tag in tags] + [False]
-        slots[closing.index(False)] = white
+        closing = [tag.kind is Kind.CLOSE for tag in tags]
+        closing.append(False)
+        first = closing.index(False)
+        slots[first] = white
     parts = [slots[0]]
     for tag, slot in zip(tags, slots[1:], strict=True):
-        parts += (tag.raw, slot)
+        parts.append(tag.raw)
+        parts.append(slot)
     return parts
 
 

@@ -62,7 +62,9 @@ def _samples(path: Path) -> list[Row]:
     """Return the first texts that a run tried its model on, and what they became step by step."""
     became: dict[str, list[Row]] = {}
     for row in _rows(path):
-        given, made = (row.get(name) for name in _made_of(row))
+        src, tgt = _made_of(row)
+        given = row.get(src)
+        made = row.get(tgt)
         if isinstance(given, str) and isinstance(made, str):
             steps = became.setdefault(given, [])
             steps.append({"step": row["step"], "text": made})
@@ -78,7 +80,8 @@ def _made_of(row: Row) -> tuple[str, str]:
 def _evenly(steps: list[Row]) -> list[Row]:
     """Return some of the steps, the last one always."""
     stride = -(-len(steps) // _MOST_STEPS)
-    return steps[::-1][::stride][::-1]
+    latest = steps[::-1][::stride]
+    return latest[::-1]
 
 
 def _text_of(path: Path) -> str:
@@ -99,7 +102,9 @@ def _rows(path: Path) -> Iterator[Row]:
             row = json.loads(line, parse_constant=_no_number)
         except ValueError:
             continue
-        if isinstance(row, dict) and isinstance(row.get("step"), int):
+        if not isinstance(row, dict):
+            continue
+        if isinstance(row.get("step"), int):
             yield row
 
 
@@ -114,7 +119,8 @@ def _thinned(rows: Sequence[Row]) -> list[Row]:
     for key in _CURVES:
         places = [i for i, point in enumerate(points) if key in point]
         stride = -(-len(places) // _MOST_POINTS) or 1
-        left_out = {*places} - {*places[::-1][::stride]}
+        kept = places[::-1][::stride]
+        left_out = set(places) - set(kept)
         points = [point for i, point in enumerate(points) if i not in left_out]
     return [point for point in points if len(point) > 1]
 
@@ -134,6 +140,7 @@ def _best_step(path: Path) -> int | None:
 
 def _section(card: str, title: str) -> list[str]:
     """Return the lines of a section of a model card, without their marks."""
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", card, re.M | re.S)
+    section = rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)"
+    found = re.search(section, card, re.M | re.S)
     lines = found[1].split("\n") if found else []
     return [re.sub(r"^(- |    )", "", line) for line in lines if line.strip()]
