@@ -42,6 +42,7 @@ EXAMPLES = {
         "weft detect runs/en-de runs/en-zh --input a.txt",
     ),
     "serve": (
+        "weft serve --demo",
         "weft serve runs/mine",
         "weft serve runs/en-de runs/de-en books=runs/plays",
         "weft serve runs/mine --host 0.0.0.0 --keys keys.txt",

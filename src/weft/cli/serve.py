@@ -12,6 +12,8 @@ import typer
 from weft.console.wording import say_lines
 from weft.errors import MissingPackage, UsageError
 
+# made by tools/demo_model.py
+DEMO = Path(__file__).parents[1] / "demo"
 _LEVELS = ("error", "warning", "info")
 # The packages of the extra, as they are imported.
 _PACKAGES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
@@ -26,6 +28,13 @@ def serve(
             "languages, the first serves it.",
         ),
     ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Serve the small translator, English to Chinese, that comes with Weft, and open its page.",
+        ),
+    ] = False,
     host: Annotated[
         str,
         typer.Option(
@@ -142,8 +151,12 @@ def serve(
     if new_key is not None:
         _print_key(new_key)
         return
+    if demo:
+        folders = [*(folders or ()), f"demo={DEMO}"]
     if not folders:
-        raise UsageError("give a model's folder: weft serve FOLDER")
+        raise UsageError(
+            "give a model's folder: weft serve FOLDER; or try weft serve --demo"
+        )
     if keys is not None and no_keys:
         raise UsageError("--keys and --no-keys exclude each other")
     if log_level not in _LEVELS:
@@ -180,6 +193,7 @@ def serve(
         pivot,
         show_samples,
         suggestions,
+        opens_page=demo,
     )
     with _logging(log_level):
         start(plan, _say)

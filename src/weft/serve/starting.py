@@ -1,6 +1,10 @@
 """The start of a server: folders, limits and keys to an application that listens."""
 
+import os
 import socket
+import sys
+import threading
+import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +42,7 @@ class Plan:
     suggestions: Path | None = (
         None  # where better translations that people send are kept
     )
+    opens_page: bool = False  # in a browser
 
 
 def start(plan: Plan, say: Say) -> None:
@@ -63,10 +68,22 @@ def start(plan: Plan, say: Say) -> None:
         )
         for line in _addresses(plan.host, sockets):
             say(line)
+        if plan.opens_page:
+            _open_page(sockets[0].getsockname()[1])
         listen(app, service, sockets, plan.drain_seconds, plan.proxies, say)
     finally:
         for one in sockets:
             one.close()
+
+
+def _open_page(port: int) -> None:
+    """Open the page in a browser, as soon as it is served, where there is a screen."""
+    has_screen = sys.platform in ("darwin", "win32") or any(
+        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))
+    )
+    if has_screen:
+        page = f"http://localhost:{port}/"
+        threading.Timer(1.0, webbrowser.open, [page]).start()
 
 
 def _opened(asked: Named, max_beam: int, say: Say) -> ServedModel:

@@ -1,0 +1,65 @@
+"""The translator that the package carries, for `weft serve --demo`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+import sacrebleu
+
+import weft
+from tiny_server import Running
+from weft.cli.serve import DEMO
+from weft.data import builtin
+from weft.folder.model_folder import open_model_folder
+
+MOST_BYTES = 2 * 2**20
+SENTENCE = "My friend wants to lend his father an old novel."
+
+
+def test_it_is_small_and_holds_no_run() -> None:
+    files = {path.name: path.stat().st_size for path in DEMO.rglob("*")}
+    assert sum(files.values()) <= MOST_BYTES
+    assert "run" not in files
+    config = open_model_folder(DEMO).config
+    assert (config.task, config.weights) == ("translation", "int8")
+
+
+def test_it_translates_sentences_that_it_was_not_trained_on() -> None:
+    pairs = builtin.pairs("everyday", "en", "zh").test[:80]
+    found = weft.load(DEMO).translate([source for source, _ in pairs])
+    score = sacrebleu.corpus_bleu(
+        [one.text for one in found], [[target for _, target in pairs]], tokenize="zh"
+    )
+    assert score.score > 97
+
+
+@pytest.mark.long
+def test_the_script_makes_one_as_good(tmp_path: Path) -> None:
+    import demo_model  # tools/demo_model.py
+
+    folder = tmp_path / "demo"
+    demo_model.main(folder)
+    pairs = builtin.pairs("everyday", "en", "zh").test[:80]
+    both = [
+        [one.text for one in weft.load(made).translate([s for s, _ in pairs])]
+        for made in (DEMO, folder)
+    ]
+    same = sum(a == b for a, b in zip(*both, strict=True))
+    assert same >= 0.9 * len(pairs)
+
+
+def test_one_command_serves_it(launch: Callable[..., Running]) -> None:
+    server = launch("--demo", names=())
+    body = {"q": SENTENCE, "source": "en", "target": "zh"}
+    request = Request(
+        f"{server.url}/translate",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urlopen(request) as answer:
+        served = json.load(answer)["translatedText"]
+    assert served == weft.load(DEMO).translate(SENTENCE)[0].text
+    with urlopen(f"{server.url}/") as page:
+        assert b"<title>Weft</title>" in page.read()
