@@ -23,7 +23,6 @@ def serve(
     folders: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FOLDER",
             help="Model folders; NAME=FOLDER gives a model another name. Of two models for a pair of "
             "languages, the first serves it.",
         ),
