@@ -465,10 +465,9 @@ def main() -> None:
     refuse_missing(asked.text)
     lines = asked.text.read_text("utf-8").split("\n")[:1000]
     sentences = [line.split("\t")[0] for line in lines if line.strip()]
-    with serving(asked.folder, asked.peer, asked.kind) as servers:
-        bench = Bench(
-            asked.folder, sentences, servers, asked.rounds, weft.load(asked.folder)
-        )
+    served = asked.served or asked.folder
+    with serving(asked.folder, served, asked.peer, asked.kind) as servers:
+        bench = Bench(sentences, servers, asked.rounds, weft.load(served))
         for name in asked.only:
             measure: Callable[[Bench], Awaitable[None]] = globals()[name]
             asyncio.run(measure(bench))  # type: ignore[arg-type]

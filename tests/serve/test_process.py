@@ -1,10 +1,12 @@
 """The server as a process: it starts, says where it is, and ends in grace."""
 
 import json
+import socket
 from collections.abc import Callable
 from urllib.request import Request, urlopen
 
 from tiny_server import MODELS, Running
+from weft.serve.listening import bound_sockets
 
 
 def test_the_server_of_all_tests_has_a_model_of_every_task(server: Running) -> None:
@@ -34,3 +36,10 @@ def test_a_pair_without_a_model_is_translated_over_the_pivot(
     with urlopen(f"{server.url}/languages") as answer:
         targets = {one["code"]: one["targets"] for one in json.load(answer)}
     assert targets["de"] == ["en", "zh-Hans"] or targets["de"] == ["en", "zh"]
+
+
+def test_answers_are_sent_at_once() -> None:
+    """A lone client would wait 40 ms for the second packet of an answer."""
+    (listener,) = bound_sockets("127.0.0.1", [0])
+    with listener:
+        assert listener.proto == socket.IPPROTO_TCP

@@ -52,12 +52,17 @@ def bound_sockets(host: str, ports: Sequence[int]) -> list[socket.socket]:
 
 def _bound(host: str, port: int) -> socket.socket:
     try:
-        family, kind, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host,
+            port,
+            type=socket.SOCK_STREAM,
+            proto=socket.IPPROTO_TCP,
+            flags=socket.AI_PASSIVE,
         )[0]
     except (OSError, UnicodeError):
         raise UsageError(f"--host {host} is no address of this machine") from None
-    listener = socket.socket(family, kind)
+    # asyncio sends at once, without Nagle's delay of 40 ms, where it knows that this is TCP
+    listener = socket.socket(family, kind, protocol)
     # a port whose last connections are still closing may be taken again, one in use may not
     if os.name == "posix":
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
