@@ -130,9 +130,11 @@ def test_a_text_is_translated_as_one_types(open_page: Any, server: StandIn) -> N
     page.locator("#text").press_sequentially("Ein Hund rennt", delay=5)
     result_of(page, "a dog runs")
     page.wait_for_function(
-        "document.querySelector('#detected').innerText === 'detected: German'"
+        "() => document.querySelector('#detected').innerText === 'detected: German'"
     )
-    page.wait_for_function("document.querySelector('#notes').innerText === 'By de-en.'")
+    page.wait_for_function(
+        "() => document.querySelector('#notes').innerText === 'By de-en.'"
+    )
     texts = [
         fields["texts"] for path, fields in server.asked if path == "/v1/translate"
     ]
