@@ -41,7 +41,7 @@ class Runner(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calls:
     """A runner whose rows are functions without arguments, each called in one step."""
 
