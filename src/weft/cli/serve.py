@@ -5,10 +5,36 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from weft.cli.serve_options import (
+    AllowHost,
+    AlsoPort,
+    CorsOrigin,
+    Deadline,
+    Demo,
+    DrainSeconds,
+    Folders,
+    Host,
+    KeyFile,
+    LogLevel,
+    MaxBeam,
+    MaxBody,
+    MaxCharacters,
+    MaxFile,
+    MaxNewTokens,
+    MaxText,
+    MaxTexts,
+    MaxWaiting,
+    NewKey,
+    NoKeys,
+    Pivot,
+    Port,
+    Proxy,
+    RequestsPerMinute,
+    ShowSamples,
+    Suggestions,
+    Threads,
+)
 from weft.console.wording import say_lines
 from weft.errors import MissingPackage, UsageError
 
@@ -20,133 +46,36 @@ _PACKAGES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
 
 
 def serve(
-    folders: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Model folders; NAME=FOLDER gives a model another name. Of two models for a pair of "
-            "languages, the first serves it.",
-        ),
-    ] = None,
-    demo: Annotated[
-        bool,
-        typer.Option(
-            "--demo",
-            help="Serve the small translator, English to Chinese, that comes with Weft, and open its page.",
-        ),
-    ] = False,
-    host: Annotated[
-        str,
-        typer.Option(
-            help="The address to listen at; 0.0.0.0 lets other machines in, which takes --keys or --no-keys."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port; 0 is any free one.")
-    ] = 5000,
-    also_port: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="Another port: 8500 is where the plug-ins of OPUS-CAT look; repeatable.",
-        ),
-    ] = None,
-    keys: Annotated[
-        Path | None,
-        typer.Option(help="A file of keys: only who has one may use the server."),
-    ] = None,
-    no_keys: Annotated[
-        bool,
-        typer.Option("--no-keys", help="Let other machines use it without a key."),
-    ] = False,
-    new_key: Annotated[
-        str | None,
-        typer.Option(help="Make a key for NAME, print it with its line for --keys."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another name that this machine is called by, as in http://NAME/; repeatable."
-        ),
-    ] = None,
-    cors_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A web page of another site that may use the server, such as https://example.org; "
-            "repeatable."
-        ),
-    ] = None,
-    proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="The address of a proxy in front, which says who asks; repeatable."
-        ),
-    ] = None,
-    pivot: Annotated[
-        str,
-        typer.Option(
-            help="The language over which pairs without a model of their own are translated, such as en."
-        ),
-    ] = "",
-    show_samples: Annotated[
-        bool,
-        typer.Option(
-            "--show-samples",
-            help="Show on the page what the models wrote of their dev text while they learned.",
-        ),
-    ] = False,
-    suggestions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Keep better translations that people send (POST /suggest): FILE.tsv becomes FILE.en-de.tsv "
-            "and so on, which weft train reads."
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="Threads that compute. Default: one for each CPU."),
-    ] = None,
-    max_text: Annotated[
-        int, typer.Option(min=1, help="Most characters of a text.")
-    ] = 20_000,
-    max_texts: Annotated[
-        int, typer.Option(min=1, help="Most texts of a request.")
-    ] = 1000,
-    max_characters: Annotated[
-        int, typer.Option(min=1, help="Most characters of a request's texts.")
-    ] = 200_000,
-    max_body: Annotated[
-        int, typer.Option(min=1, help="Most MiB of a request, without files.")
-    ] = 2,
-    max_file: Annotated[int, typer.Option(min=1, help="Most MiB of a file.")] = 10,
-    max_beam: Annotated[int, typer.Option(min=1, help="Largest beam.")] = 8,
-    max_new_tokens: Annotated[
-        int, typer.Option(min=1, help="Most tokens that a language model writes.")
-    ] = 1024,
-    max_waiting: Annotated[
-        int, typer.Option(min=1, help="Most texts that wait, of all clients.")
-    ] = 20_000,
-    requests_per_minute: Annotated[
-        int | None,
-        typer.Option(min=1, help="Most requests of a client. Default: no limit."),
-    ] = None,
-    deadline: Annotated[
-        float,
-        typer.Option(min=1, help="Seconds after which a request is given up."),
-    ] = 60.0,
-    drain_seconds: Annotated[
-        float,
-        typer.Option(min=0, help="Seconds for what still runs when the server ends."),
-    ] = 30.0,
-    log_level: Annotated[
-        str,
-        typer.Option(
-            help="error, warning, or info, which is a line for each request: never its text."
-        ),
-    ] = "info",
+    folders: Folders = None,
+    demo: Demo = False,
+    host: Host = "127.0.0.1",
+    port: Port = 5000,
+    also_port: AlsoPort = None,
+    keys: KeyFile = None,
+    no_keys: NoKeys = False,
+    new_key: NewKey = None,
+    allow_host: AllowHost = None,
+    cors_origin: CorsOrigin = None,
+    proxy: Proxy = None,
+    pivot: Pivot = "",
+    show_samples: ShowSamples = False,
+    suggestions: Suggestions = None,
+    threads: Threads = None,
+    max_text: MaxText = 20_000,
+    max_texts: MaxTexts = 1000,
+    max_characters: MaxCharacters = 200_000,
+    max_body: MaxBody = 2,
+    max_file: MaxFile = 10,
+    max_beam: MaxBeam = 8,
+    max_new_tokens: MaxNewTokens = 1024,
+    max_waiting: MaxWaiting = 20_000,
+    requests_per_minute: RequestsPerMinute = None,
+    deadline: Deadline = 60.0,
+    drain_seconds: DrainSeconds = 30.0,
+    log_level: LogLevel = "info",
 ) -> None:
     """Serve models over HTTP: a page, and the APIs of LibreTranslate, DeepL, OpenAI and others."""
-    refuse_missing_packages()
+    _refuse_missing_packages()
     if new_key is not None:
         _print_key(new_key)
         return
@@ -179,26 +108,26 @@ def serve(
     )
     plan = Plan(
         folders,
-        "127.0.0.1" if host == "localhost" else host,
-        [port, *(also_port or ())],
-        threads or threads_asked() or usable_cores(),
-        limits,
-        keys,
-        no_keys,
-        allow_host or (),
-        cors_origin or (),
-        proxy or (),
-        drain_seconds,
-        pivot,
-        show_samples,
-        suggestions,
+        host="127.0.0.1" if host == "localhost" else host,
+        ports=[port, *(also_port or ())],
+        threads=threads or threads_asked() or usable_cores(),
+        limits=limits,
+        keys=keys,
+        is_open=no_keys,
+        hosts=allow_host or (),
+        origins=cors_origin or (),
+        proxies=proxy or (),
+        drain_seconds=drain_seconds,
+        pivot=pivot,
+        show_samples=show_samples,
+        suggestions=suggestions,
         opens_page=demo,
     )
     with _logging(log_level):
         start(plan, _say)
 
 
-def refuse_missing_packages() -> None:
+def _refuse_missing_packages() -> None:
     """Raise MissingPackage where the extra `serve` is not installed."""
     from importlib.util import find_spec
 
