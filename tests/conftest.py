@@ -214,10 +214,11 @@ def launch(
     started: list[tiny_server.Running] = []
 
     def start(
-        *options: str, names: tuple[str, ...] = ("en-de",)
+        *options: str, names: tuple[str, ...] = ("en-de",), slow: bool = False
     ) -> tiny_server.Running:
         log = tmp_path / f"log-{len(started)}.txt"
-        started.append(tiny_server.launch(tiny_models, log, options, names))
+        running = tiny_server.launch(tiny_models, log, options, names, slow=slow)
+        started.append(running)
         return started[-1]
 
     yield start

@@ -7,7 +7,8 @@ The fixtures `server` and `launch` of tests/conftest.py are what tests use:
 
 `server` is one process for all tests: translators `en-de`, `de-en` and `en-zh`, a language model
 `plays`, a classifier `languages`, all of a few steps, so that what they write means nothing. A
-test that stops its server, or starts it with options, uses `launch("--deadline", "1")`.
+test that stops its server, or starts it with options, uses `launch("--deadline", "1")`; one that
+looks at a text under way, `launch(slow=True)`.
 """
 
 import os
@@ -27,6 +28,7 @@ from weft.recipes.file import load_recipe
 TRANSLATORS = ("en-de", "de-en", "en-zh")
 MODELS = (*TRANSLATORS, "plays", "languages")
 _ROWS = 80  # of each text
+_SLOW = Path(__file__).with_name("slow_server.py")
 _SHOWN = re.compile(r"^open (http://\S+)/$", re.MULTILINE)
 
 
@@ -111,11 +113,13 @@ def launch(
     log: Path,
     options: Sequence[str] = (),
     names: Sequence[str] = MODELS,
-    seconds: float = 120,
+    seconds: float = 300,
+    slow: bool = False,
 ) -> Running:
     """Start a server at a free port, and wait until it says where it is."""
     folders = [str(models[name]) for name in names]
-    order = [sys.executable, "-m", "weft", "serve", *folders]
+    program = [str(_SLOW)] if slow else ["-m", "weft"]
+    order = [sys.executable, *program, "serve", *folders]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     with log.open("w", encoding="utf-8") as written:
         process = subprocess.Popen(
