@@ -401,7 +401,7 @@ async def gauges(server: Server) -> dict[str, float]:
     )
     client.close()
     lines = reply.content.decode().split("\n")
-    wanted = ("weft:num_requests_running", "weft:num_requests_waiting")
+    wanted = ("weft:num_rows_running", "weft:num_rows_waiting")
     return {
         line.split("{")[0].split(" ")[0]: float(line.rsplit(" ", 1)[1])
         for line in lines

@@ -85,8 +85,8 @@ def number(server: Running, name: str, **headers: str) -> float:
 
 
 def rows_now(server: Running) -> float:
-    return number(server, "weft:num_requests_running") + number(
-        server, "weft:num_requests_waiting"
+    return number(server, "weft:num_rows_running") + number(
+        server, "weft:num_rows_waiting"
     )
 
 

@@ -17,6 +17,7 @@ from weft.serve.app import Settings, build_app
 from weft.serve.bodies import read_fields
 from weft.serve.dialects.dialect import Dialect
 from weft.serve.limits import Limits
+from weft.serve.pool import Load
 from weft.serve.refusals import Gone, Overloaded
 from weft.serve.visits import caller_of, current_visit
 
@@ -29,8 +30,7 @@ class Service:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.pool = SimpleNamespace(num_running={1: 2, 3: 4}, num_waiting=5)
-        self.pool.is_stopping = False
+        self.pool = SimpleNamespace(load=lambda: Load(6, 5, 2, 1), is_stopping=False)
         self.catalogue = SimpleNamespace(models={}, pairs=list)
 
 
@@ -205,8 +205,10 @@ def test_the_numbers_are_named_as_vllm_names_them_and_hold_no_text() -> None:
     numbers = dict(
         line.rsplit(" ", 1) for line in page.text.split("\n") if line[:1] not in "#"
     )
-    assert numbers["weft:num_requests_running"] == "6.0"
-    assert numbers["weft:num_requests_waiting"] == "5.0"
+    assert numbers["weft:num_requests_running"] == "2.0"
+    assert numbers["weft:num_requests_waiting"] == "1.0"
+    assert numbers["weft:num_rows_running"] == "6.0"
+    assert numbers["weft:num_rows_waiting"] == "5.0"
     assert numbers['weft:request_success_total{finished_reason="stop"}'] == "1.0"
     assert numbers["weft:prompt_tokens_total"] == "3.0"
     assert numbers["weft:generation_tokens_total"] == "2.0"

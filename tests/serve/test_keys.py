@@ -28,6 +28,7 @@ from weft.serve.keys import (
     refuse_open_door,
 )
 from weft.serve.limits import Limits
+from weft.serve.pool import Load
 from weft.serve.refusals import TooManyRequests, Unauthorized
 from weft.serve.visits import caller_of
 
@@ -217,7 +218,7 @@ def refuse(refusal: Any) -> Response:
 
 
 def client_of(keys: Keys | None, **limits: Any) -> TestClient:
-    pool = SimpleNamespace(num_running={}, num_waiting=0, is_stopping=False)
+    pool = SimpleNamespace(load=lambda: Load(0, 0, 0, 0), is_stopping=False)
     catalogue = SimpleNamespace(models={}, pairs=list)
     service: Any = SimpleNamespace(
         limits=Limits(**limits), pool=pool, catalogue=catalogue

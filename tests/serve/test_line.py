@@ -1,6 +1,7 @@
 """The fair line: who comes next, what is refused, and what a flood of one client does to others."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from weft.serve.jobs import Caller, Job
 from weft.serve.line import Line
-from weft.serve.pool import Pool
+from weft.serve.pool import Load, Pool
 from weft.serve.refusals import Gone, Overloaded, Stopping, TooLate
 from weft.serve.running import Calls
 
@@ -120,6 +121,28 @@ def test_the_pool_gives_results_in_order_and_raises_the_first_error() -> None:
         pool.stop()
         with pytest.raises(Stopping):
             await pool.run(CALLS, [Job(lambda: 1, whose)])
+
+    in_loop(test)
+
+
+def test_the_load_counts_rows_and_the_requests_that_they_are_of() -> None:
+    async def test() -> None:
+        pool = Pool(1)
+        go_on = threading.Event()
+        first, second = caller("same"), caller("same")
+        jobs = [Job(lambda: go_on.wait(30), first) for _ in range(3)]
+        jobs += [Job(lambda: None, second) for _ in range(4)]
+        assert pool.load() == Load(0, 0, 0, 0)
+        working = [asyncio.ensure_future(pool.run(CALLS, jobs[:3]))]
+        while not pool.load().rows_running:
+            await asyncio.sleep(0.01)
+        working.append(asyncio.ensure_future(pool.run(CALLS, jobs[3:])))
+        await asyncio.sleep(0)
+        assert pool.load() == Load(1, 6, 1, 1)
+        go_on.set()
+        await asyncio.gather(*working)
+        assert pool.load() == Load(0, 0, 0, 0)
+        pool.stop()
 
     in_loop(test)
 

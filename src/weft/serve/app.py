@@ -22,7 +22,6 @@ from weft.serve.guards import Doors, Entrance, Fault
 from weft.serve.keys import Gate, Keys
 from weft.serve.limits import Limits
 from weft.serve.metrics import CONTENT_TYPE, Metrics
-from weft.serve.pool import Pool
 from weft.serve.refusals import Gone, InvalidRequest, Refusal
 from weft.serve.service import Service
 from weft.serve.visits import Visit, visit_of
@@ -75,7 +74,7 @@ def build_app(
 ) -> ASGIApp:
     """Build the application of a service; `pages` are routes of files for browsers."""
     settings = settings or Settings()
-    metrics = _metrics_of(service.pool)
+    metrics = Metrics(service.pool.load)
     refuse = _refuser(dialects)
     app = FastAPI(
         title="Weft",
@@ -117,14 +116,6 @@ _NO_TELEMETRY: Any = {
     "operation_spans": False,
     "auto_configure": False,
 }
-
-
-def _metrics_of(pool: Pool) -> Metrics:
-    return Metrics(
-        # a copy: threads change it
-        lambda: sum(list(pool.num_running.values())),
-        lambda: pool.num_waiting,
-    )
 
 
 def _is_open(method: str, path: str) -> bool:

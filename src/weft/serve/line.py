@@ -8,8 +8,9 @@ job begins, and which of those that run take a step.
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from weft.serve.jobs import Job
 from weft.serve.refusals import Overloaded
@@ -74,6 +75,11 @@ class Line:
             self._charge(client, job, job.cost)
             taken.append(job)
         return taken
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield the jobs that wait."""
+        for client in self._clients.values():
+            yield from chain.from_iterable(client.waiting.values())
 
     def runners(self) -> list[Runner]:
         """Return the models for which jobs wait."""

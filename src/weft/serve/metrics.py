@@ -17,6 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
+from weft.serve.pool import Load
 from weft.serve.visits import NO_ROUTE, Visit
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -26,14 +27,12 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 class Metrics:
     """The numbers of one server."""
 
-    def __init__(
-        self, count_running: Callable[[], int], count_waiting: Callable[[], int]
-    ) -> None:
-        """Begin at zero; the functions count the rows of now."""
+    def __init__(self, load: Callable[[], Load]) -> None:
+        """Begin at zero; the function counts the work of now."""
         # when each series began: of no use, and twice the size
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
-        self.registry.register(_Rows(count_running, count_waiting))
+        self.registry.register(_Now(load))
         self._requests = Counter(
             "weft:http_requests",
             "Requests answered, by route and status.",
@@ -88,16 +87,18 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class _Rows(Collector):
-    """The rows of now."""
+class _Now(Collector):
+    """The work of now."""
 
-    def __init__(self, running: Callable[[], int], waiting: Callable[[], int]) -> None:
-        self._running = running
-        self._waiting = waiting
+    def __init__(self, load: Callable[[], Load]) -> None:
+        self._load = load
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
+        load = self._load()
         for name, about, count in (
-            ("running", "Rows that are worked on.", self._running),
-            ("waiting", "Rows that wait.", self._waiting),
+            ("requests_running", "Requests worked on.", load.requests_running),
+            ("requests_waiting", "Requests that wait.", load.requests_waiting),
+            ("rows_running", "Texts or parts worked on.", load.rows_running),
+            ("rows_waiting", "Texts or parts that wait.", load.rows_waiting),
         ):
-            yield GaugeMetricFamily(f"weft:num_requests_{name}", about, count())
+            yield GaugeMetricFamily(f"weft:num_{name}", about, count)

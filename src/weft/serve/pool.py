@@ -8,6 +8,8 @@ import time
 import traceback
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from weft.serve.jobs import Job
@@ -21,6 +23,19 @@ _PATIENCE = (
     0.02  # seconds of a step, after which the other threads take this thread's share
 )
 _OFTEN = 0.05  # seconds after which the waiting jobs are looked through for some that are over
+
+
+@dataclass(frozen=True)
+class Load:
+    """The work of now: rows, and the requests that they are of.
+
+    A request runs where a row of it does, and waits where all of its rows do.
+    """
+
+    rows_running: int
+    rows_waiting: int
+    requests_running: int
+    requests_waiting: int
 
 
 class Pool:
@@ -70,10 +85,14 @@ class Pool:
             for job in jobs:
                 job.future.cancel()
 
-    @property
-    def num_waiting(self) -> int:
-        """Return how many jobs wait."""
-        return len(self.line)
+    def load(self) -> Load:
+        """Count what runs and waits."""
+        with self.changed:
+            running = [job for worker in self._workers for job in worker.jobs()]
+            waiting = list(self.line.jobs())
+        at_work = {job.caller for job in running}
+        in_line = {job.caller for job in waiting} - at_work
+        return Load(len(running), len(waiting), len(at_work), len(in_line))
 
     @property
     def is_idle(self) -> bool:
@@ -149,6 +168,11 @@ class _Worker:
             target=self._work, name=f"weft-{number}", daemon=True
         )
 
+    def jobs(self) -> list[Job]:
+        """Return the jobs that are not done; the thread goes on meanwhile."""
+        every = chain.from_iterable(list(self.running.values()))
+        return [job for job in every if not job.is_done]
+
     def _work(self) -> None:
         while self._wait():
             self._drop_over()
@@ -193,8 +217,9 @@ class _Worker:
                 share = self.pool.share_of(self, runner)
                 jobs = self.line.take(runner, min(batch.room(), share))
                 self._count(runner, len(jobs))
+                if jobs:
+                    self.running.setdefault(runner, []).extend(jobs)
             if jobs:
-                self.running.setdefault(runner, []).extend(jobs)
                 self._guarded(runner, jobs, batch.begin)
                 self._forget(runner)
 
