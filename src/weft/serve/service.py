@@ -14,6 +14,7 @@ from weft.inspection.tokens import USUAL
 from weft.predict.completion import Completion
 from weft.predict.prediction import Prediction
 from weft.predict.settings import DecodingSettings
+from weft.predict.text import one_line
 from weft.predict.writing import Order
 from weft.serve.catalogue import Catalogue, ServedModel, reopened, when_written
 from weft.serve.jobs import Caller, Job
@@ -112,9 +113,12 @@ class Service:
         """
         self._refuse_large([text, prefix])
         more = {"alternatives": alternatives, "settings": settings}
-        work = partial(model.predictor.complete, text, prefix, **more)
+        work = partial(_completed, model.predictor, text, prefix, **more)
         cost = float(len(text)) * (1 + alternatives)
-        (completion,) = await self.pool.run(model.calls, [Job(work, caller, cost=cost)])
+        done = await self.pool.run(model.calls, [Job(work, caller, cost=cost)])
+        ((completion, num_read),) = done
+        _note_read(num_read)
+        _note_written([completion.prediction])
         return completion
 
     async def inspect(self, model: str, text: str, caller: Caller) -> dict[str, Any]:
@@ -151,16 +155,18 @@ class Service:
 
     async def classify(
         self, model: str | None, texts: Sequence[str], caller: Caller
-    ) -> list[Any]:
-        """Return the Classification of each text."""
+    ) -> tuple[list[Any], int]:
+        """Return the Classification of each text, and how many tokens they have in all."""
         self._refuse_large(texts)
         served = self.catalogue.model(model, "classification")
         jobs = [
-            Job(lambda part=part: served.predictor.classify(part), caller)
+            Job(partial(_classified, served.predictor, part), caller)
             for part in _parts(texts)
         ]
-        answers = await self.pool.run(served.calls, jobs)
-        return [answer for part in answers for answer in part]
+        parts = await self.pool.run(served.calls, jobs)
+        num_read = sum(count for _, count in parts)
+        _note_read(num_read)
+        return [answer for answers, _ in parts for answer in answers], num_read
 
     async def write(
         self, model: ServedModel, orders: Sequence[Order], caller: Caller
@@ -267,6 +273,7 @@ class Service:
             jobs = searcher.jobs(planned, caller)
         except UsageError as error:
             raise as_refusal(error) from None
+        _note_read(sum(int(job.cost) for job in jobs))
         found = await self.pool.run(searcher, jobs)
         assemble = partial(searcher.assemble, planned, found)
         is_quick = is_short and not settings.alignments
@@ -328,6 +335,28 @@ async def _parts_as_they_come(
         note_turn(jobs)
         for job in jobs:
             job.future.cancel()
+
+
+def _classified(classifier: Any, texts: Sequence[str]) -> tuple[list[Any], int]:
+    """Classify texts, and count their tokens."""
+    encoded = classifier.tokenizer.encode_batch(list(map(one_line, texts)))
+    return classifier.classify(texts), sum(map(len, encoded))
+
+
+def _completed(
+    translator: Any, text: str, prefix: str, **more: Any
+) -> tuple[Completion, int]:
+    """Go on with a translation, and count the tokens of its source."""
+    completion = translator.complete(text, prefix, **more)
+    rows = translator.plan([text], DecodingSettings()).rows
+    return completion, sum(len(row.ids) for row in rows)
+
+
+def _note_read(count: int) -> None:
+    """Note the tokens of texts for the metrics."""
+    visit = current_visit()
+    if visit is not None:
+        visit.note(read=count)
 
 
 def _note_written(predictions: Sequence[Prediction]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import weft
 from tiny_server import Running
+from weft.predict.settings import DecodingSettings
 
 from .test_odd_requests import ODD_BODIES, ROUTES
 from .test_programs import check_pair
@@ -46,6 +47,33 @@ def test_what_is_served_is_what_the_model_gives(server: Running) -> None:
         ),
     ):
         assert read(post(server, path, body)) == direct, path
+
+
+def tokens_so_far(server: Running) -> dict[str, float]:
+    page = httpx2.get(f"{server.url}/metrics", timeout=60).text
+    found = re.findall(r"^weft:(\w+)_tokens_total (\S+)$", page, re.MULTILINE)
+    return {name: float(count) for name, count in found}
+
+
+def test_tokens_of_every_task_are_counted_as_read(server: Running) -> None:
+    translator = weft.load(server.models["en-de"])
+    rows = translator.plan(TEXTS, DecodingSettings()).rows
+    of_texts = [len(row.ids) for row in rows]
+    tokenizer = weft.load(server.models["languages"]).tokenizer
+    of_labels = sum(map(len, tokenizer.encode_batch(TEXTS)))
+    for path, body, count, writes in (
+        ("/translate", {"q": TEXTS, **BOTH}, sum(of_texts), True),
+        ("/v1/complete", {"text": TEXTS[0], **BOTH}, of_texts[0], True),
+        ("/classify", {"input": TEXTS}, of_labels, False),
+        ("/predict", {"inputs": [[text] for text in TEXTS]}, of_labels, False),
+    ):
+        before = tokens_so_far(server)
+        reply = post(server, path, body)
+        after = tokens_so_far(server)
+        assert after["prompt"] - before["prompt"] == count, path
+        assert (after["generation"] > before["generation"]) == writes, path
+        if path == "/classify":
+            assert reply["usage"]["prompt_tokens"] == count
 
 
 def test_words_have_their_places_and_probabilities(server: Running) -> None:

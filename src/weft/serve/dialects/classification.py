@@ -4,9 +4,7 @@ Inference does.
 Both give the probability of every label; what else is known of an answer stands beside it.
 """
 
-import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -59,9 +57,7 @@ class Classify:
         name = fields.text("model", "") or None
         model = self.service.catalogue.model(name, _KIND)
         caller = caller_of(request)
-        answers = await self.service.classify(model.id, texts, caller)
-        tokenizer = model.predictor.tokenizer
-        num_tokens = await asyncio.to_thread(_count, tokenizer, texts)
+        answers, num_tokens = await self.service.classify(model.id, texts, caller)
         usage = {
             "prompt_tokens": num_tokens,
             "total_tokens": num_tokens,
@@ -112,11 +108,6 @@ def _filled(fields: Fields, name: str) -> list[str]:
     return texts
 
 
-def _count(tokenizer: Any, texts: Sequence[str]) -> int:
-    """Return how many tokens texts have."""
-    return sum(map(len, tokenizer.encode_batch(list(texts))))
-
-
 # Text Embeddings Inference
 
 
@@ -143,7 +134,7 @@ class Predict:
             raise Impossible("raw_scores: probabilities are all there is", "raw_scores")
         texts = _single_texts(fields)
         check_size(texts, self.service.limits, "inputs")
-        answers = await self.service.classify(None, texts, caller_of(request))
+        answers, _ = await self.service.classify(None, texts, caller_of(request))
         scores = [by_probability(answer) for answer in answers]
         is_batch = isinstance(fields.value("inputs"), list)
         return reply(scores if is_batch else scores[0])

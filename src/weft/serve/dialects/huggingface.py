@@ -120,7 +120,7 @@ class HuggingFace:
         """Classify, and return a list of labels for each text."""
         _check_function(parameters, model)
         most = parameters.number("top_k", 1, _MANY, _MANY)
-        answers = await self.service.classify(model.id, texts, caller)
+        answers, _ = await self.service.classify(model.id, texts, caller)
         return reply([by_probability(answer)[:most] for answer in answers])
 
 
