@@ -542,6 +542,23 @@ def test_S9_what_runs_is_finished_and_then_the_server_ends(
         ask(server, "GET", "/health")
 
 
+def test_S9_while_it_ends_the_server_lives_and_is_not_ready(launch: Launch) -> None:
+    server = launch(names=("plays", "en-de"))
+    assert ask(server, "GET", "/ready").json == {"status": "ok"}
+    with ThreadPoolExecutor(1) as clients:
+        wanted = {**LONG_WORK, "max_tokens": 100}
+        working = clients.submit(post, server, "/v1/completions", wanted)
+        wait_for(lambda: rows_now(server) > 100)
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in server.said())
+        ready = ask(server, "GET", "/ready")
+        assert (ready.status, ready.json) == (503, {"status": "stopping"})
+        assert ask(server, "GET", "/health").status == 200
+        assert translate(server, "A man.").status == 503
+        assert working.result().status == 200
+    assert server.process.wait(SLACK) == 0
+
+
 def test_S9_a_second_signal_leaves_at_once(launch: Launch) -> None:
     server = launch(names=("plays",), slow=True)
     body = json.dumps(LONG_WORK).encode()

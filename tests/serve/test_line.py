@@ -147,6 +147,24 @@ def test_the_load_counts_rows_and_the_requests_that_they_are_of() -> None:
     in_loop(test)
 
 
+def test_a_request_that_began_before_the_end_goes_on_and_a_later_one_is_refused() -> (
+    None
+):
+    async def test() -> None:
+        pool = Pool(1)
+        before = caller("before")
+        pool.refuse_more()
+        assert pool.is_stopping
+        for number in range(2):
+            jobs = [Job(lambda number=number: number, before)]
+            assert await pool.run(CALLS, jobs) == [number]
+        with pytest.raises(Stopping):
+            await pool.run(CALLS, [Job(lambda: 1, caller("after"))])
+        pool.stop()
+
+    in_loop(test)
+
+
 def test_what_is_late_or_left_ends_and_costs_no_more_than_a_call() -> None:
     async def test() -> None:
         pool = Pool(1)

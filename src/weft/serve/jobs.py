@@ -14,11 +14,13 @@ class Caller:
     """The sender of one request.
 
     `client` is the name of a key, or an address: what is fair is fair between clients. `deadline`
-    is a time of `time.monotonic`. `left` is set when nobody waits for the answer any more.
+    and `began` are times of `time.monotonic`. `left` is set when nobody waits for the answer any
+    more.
     """
 
     client: str
     deadline: float
+    began: float = field(default_factory=time.monotonic)
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
     def why_over(self) -> Refusal | None:

@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import errno
 import logging
+import math
 import os
 import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
@@ -27,6 +29,7 @@ _SILENT = ("uvicorn", "python_multipart", "asyncio")
 _BACKLOG = 256
 _LEFT = 130
 _WATCH_SECONDS = 1.0
+_DRAIN_TICK = 0.05  # seconds between two looks at whether the work is done
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -114,10 +117,9 @@ def listen(
         forwarded_allow_ips=list(proxies),
         backlog=_BACKLOG,
         timeout_keep_alive=int(limits.idle_seconds) + 1,
-        timeout_graceful_shutdown=max(1, int(drain_seconds)),
         h11_max_incomplete_event_size=limits.max_head,
     )
-    server = _Server(config, service, say)
+    server = _Server(config, service, drain_seconds, say)
     asyncio.run(server.run_within(list(sockets)))
     service.pool.stop()
     if server.has_failed:
@@ -128,10 +130,15 @@ class _Server(uvicorn.Server):
     """uvicorn's server with signals of our own, and an eye on the models."""
 
     def __init__(
-        self, config: uvicorn.Config, service: Service, say: Callable[[str], None]
+        self,
+        config: uvicorn.Config,
+        service: Service,
+        drain_seconds: float,
+        say: Callable[[str], None],
     ) -> None:
         super().__init__(config)
         self._service = service
+        self._drain_seconds = drain_seconds
         self._say = say
         self.has_failed = False
 
@@ -145,10 +152,16 @@ class _Server(uvicorn.Server):
             watching.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more work, and finish what there is."""
-        self._service.pool.refuse_more()
-        if not self._service.pool.is_idle:
+        """Take no more work, and finish what there is; meanwhile say that the server ends."""
+        pool = self._service.pool
+        pool.refuse_more()
+        until = time.monotonic() + self._drain_seconds
+        if not pool.is_idle:
             self._say("stopping: what runs is finished; Ctrl-C again leaves at once")
+        while not (pool.is_idle or self.force_exit) and time.monotonic() < until:
+            await asyncio.sleep(_DRAIN_TICK)
+        left = math.ceil(until - time.monotonic())
+        self.config.timeout_graceful_shutdown = max(1, left)
         await super().shutdown(sockets)
 
     @contextlib.contextmanager

@@ -46,7 +46,7 @@ class Pool:
         self.line = Line(num_threads, max_waiting)
         self.changed = threading.Condition()
         self.num_running: dict[Runner, int] = {}
-        self.is_stopping = False
+        self._takes_until = math.inf  # a time of time.monotonic
         self._looked = 0.0
         self._retired: weakref.WeakSet[Any] = weakref.WeakSet()
         self._workers = [_Worker(self, number) for number in range(num_threads)]
@@ -62,9 +62,12 @@ class Pool:
         return await self.wait(jobs)
 
     def submit(self, runner: Runner, jobs: Sequence[Job]) -> None:
-        """Let jobs wait for their turn. Raises Overloaded, or Stopping."""
+        """Let jobs wait for their turn. Raises Overloaded, or Stopping.
+
+        A request that began before the end may go on: some need one job after the other.
+        """
         with self.changed:
-            if self.is_stopping:
+            if jobs and jobs[0].caller.began >= self._takes_until:
                 raise Stopping
             self.line.put(runner, jobs)
             self.changed.notify_all()
@@ -95,6 +98,11 @@ class Pool:
         return Load(len(running), len(waiting), len(at_work), len(in_line))
 
     @property
+    def is_stopping(self) -> bool:
+        """Return whether requests are refused that begin now."""
+        return self._takes_until < math.inf
+
+    @property
     def is_idle(self) -> bool:
         """Return whether no job waits or runs."""
         with self.changed:
@@ -106,10 +114,9 @@ class Pool:
         return all(worker.thread.is_alive() for worker in self._workers)
 
     def refuse_more(self) -> None:
-        """Take no more jobs; those that there are go on."""
+        """Take no jobs of requests that begin from now on; the others go on."""
         with self.changed:
-            self.is_stopping = True
-            self.changed.notify_all()
+            self._takes_until = min(self._takes_until, time.monotonic())
 
     def retire(self, runner: Runner | None) -> None:
         """Let the threads forget a model's empty batches: no more jobs of it come."""
@@ -145,8 +152,8 @@ class Pool:
 
     def stop(self) -> None:
         """End the threads after their step; what still waits or runs is over."""
-        self.refuse_more()
         with self.changed:
+            self._takes_until = -math.inf
             for worker in self._workers:
                 worker.is_stopped = True
             self.changed.notify_all()
