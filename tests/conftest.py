@@ -224,3 +224,63 @@ def launch(
     yield start
     for running in started:
         running.stop()
+
+
+# in a browser
+
+
+CHROMIUM = Path("/usr/bin/chromium")
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+REFUSED = "Failed to load resource"  # how the browser's console has a refusal
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Give a browser that asks for nothing by itself; without Chromium the test is skipped.
+
+    It is a module's, as nothing else can run an event loop in this thread while it is open.
+    """
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed"
+    )
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def watch() -> Iterator[Callable[..., None]]:
+    """Watch pages: at the end nothing may have gone wrong in them, or been asked of another host.
+
+    Their requests are to addresses that begin with one of `own`. With `refused` the browser may
+    have said that requests failed.
+    """
+    problems: list[str] = []
+
+    def watching(page: Any, *own: str, refused: bool = False) -> None:
+        def told(message: Any) -> None:
+            if not (refused and message.text.startswith(REFUSED)):
+                problems.append(message.text)
+
+        def asked(request: Any) -> None:
+            if not request.url.startswith(own):
+                problems.append(request.url)
+
+        page.on("console", told)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", asked)
+
+    yield watching
+    assert problems == []

@@ -1,31 +1,13 @@
 """The page of a real server in a real browser, and what should not be typed into it: row X4."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tiny_server import Running
 
-CHROMIUM = Path("/usr/bin/chromium")
 MARKUP = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
 NAME = "<script>hacked()<script>"
-
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed"
-)
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 def test_X4_markup_is_shown_and_nothing_is_asked_elsewhere(

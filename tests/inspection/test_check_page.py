@@ -6,8 +6,10 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,14 +20,6 @@ from weft.errors import UsageError
 from weft.inspection.check_page import page, write_checkup
 from weft.recipes.file import load_recipe
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-]
 HOSTILE = "</style><script>window.hacked=1</script><img src=x onerror=hack()>{{parts}}"
 
 
@@ -104,48 +98,38 @@ def test_another_suffix_is_refused(checkup: Checkup, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
 @pytest.mark.parametrize("width", [360, 1280])
 def test_in_a_browser_it_fits_and_asks_for_nothing(
-    checkup: Checkup, tmp_path: Path, width: int
+    browser: Any,
+    watch: Callable[..., None],
+    checkup: Checkup,
+    tmp_path: Path,
+    width: int,
 ) -> None:
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed"
-    )
     write_checkup(checkup, tmp_path / "page.html")
-    address, problems, colours = (tmp_path / "page.html").as_uri(), [], []
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        for scheme in ("light", "dark"):
-            opened = browser.new_page(
-                viewport={"width": width, "height": 800}, color_scheme=scheme
-            )
-            opened.on("console", lambda message: problems.append(message.text))
-            opened.on("pageerror", lambda error: problems.append(str(error)))
-            opened.on(
-                "request",
-                lambda request: request.url == address or problems.append(request.url),
-            )
-            opened.goto(address)
-            widths = opened.evaluate(
-                "[document.documentElement.scrollWidth, document.body.scrollWidth]"
-            )
-            assert max(widths) <= width
-            assert opened.evaluate("window.hacked") is None
-            assert (
-                opened.locator("article.fatal .severity").first.inner_text() == "Fatal"
-            )
-            bars = opened.locator("rect").evaluate_all(
-                "all => all.map(r => r.getBoundingClientRect().width)"
-            )
-            assert max(bars) > 20
-            heights = opened.locator("td:last-child").evaluate_all(
-                "all => all.map(t => t.clientHeight)"
-            )
-            assert max(heights) < 40, "a number stands on one line"
-            colours.append(
-                opened.evaluate("getComputedStyle(document.body).backgroundColor")
-            )
-        browser.close()
-    assert problems == []
+    address, colours = (tmp_path / "page.html").as_uri(), []
+    for scheme in ("light", "dark"):
+        opened = browser.new_page(
+            viewport={"width": width, "height": 800}, color_scheme=scheme
+        )
+        watch(opened, address)
+        opened.goto(address)
+        widths = opened.evaluate(
+            "[document.documentElement.scrollWidth, document.body.scrollWidth]"
+        )
+        assert max(widths) <= width
+        assert opened.evaluate("window.hacked") is None
+        assert opened.locator("article.fatal .severity").first.inner_text() == "Fatal"
+        bars = opened.locator("rect").evaluate_all(
+            "all => all.map(r => r.getBoundingClientRect().width)"
+        )
+        assert max(bars) > 20
+        heights = opened.locator("td:last-child").evaluate_all(
+            "all => all.map(t => t.clientHeight)"
+        )
+        assert max(heights) < 40, "a number stands on one line"
+        colours.append(
+            opened.evaluate("getComputedStyle(document.body).backgroundColor")
+        )
+        opened.close()
     assert colours == ["rgb(251, 250, 247)", "rgb(20, 23, 28)"]

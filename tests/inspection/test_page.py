@@ -2,10 +2,8 @@
 any network.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,39 +15,15 @@ from weft.inspection.report import write_report
 from weft.inspection.tokens import Choice, Vectors
 from weft.inspection.translation import TranslationInspection
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 HOSTILE = (
     "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
 )
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed"
-)
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield browser
-        browser.close()
-
 
 @pytest.fixture
-def open_page(browser, tmp_path):
+def open_page(browser, watch, tmp_path):
     """Write an inspection and open it; at the end nothing may have gone wrong or been asked for."""
-    problems, contexts = [], []
+    contexts = []
 
     def opened(
         inspection: TranslationInspection, width: int = 1280, scheme: str = "light"
@@ -61,19 +35,13 @@ def open_page(browser, tmp_path):
         contexts.append(context)
         page = context.new_page()
         address = (tmp_path / "page.html").as_uri()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on(
-            "request",
-            lambda request: request.url == address or problems.append(request.url),
-        )
+        watch(page, address)
         page.goto(address)
         return page
 
     yield opened
     for context in contexts:
         context.close()
-    assert problems == []
 
 
 @pytest.fixture

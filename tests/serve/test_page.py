@@ -13,35 +13,10 @@ import pytest
 
 from stand_in import MODELS, Refused, StandIn
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 TEXT = "Ein Hund rennt im Schnee."
 HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
 VIEWS = ("translate", "generate", "classify", "inside", "models")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-REFUSED = "Failed to load resource"  # how the browser's console has a refusal
-
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed"
-)
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +34,13 @@ def server(running: StandIn) -> StandIn:
 
 
 @pytest.fixture
-def open_page(browser: Any, server: StandIn) -> Iterator[Callable[..., Any]]:
+def open_page(
+    browser: Any, server: StandIn, watch: Callable[..., None]
+) -> Iterator[Callable[..., Any]]:
     """Open the page; at the end nothing may have gone wrong, or been asked of another host.
 
     With `refused` the browser may have said that requests failed.
     """
-    problems: list[str] = []
     contexts = []
 
     def opened(
@@ -82,19 +58,8 @@ def open_page(browser: Any, server: StandIn) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(10_000)
-
-        def told(message: Any) -> None:
-            if not (refused and message.text.startswith(REFUSED)):
-                problems.append(message.text)
-
-        def asked(request: Any) -> None:
-            own = (server.address, "data:", f"blob:{server.address}")
-            if not request.url.startswith(own):
-                problems.append(request.url)
-
-        page.on("console", told)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", asked)
+        own = (server.address, "data:", f"blob:{server.address}")
+        watch(page, *own, refused=refused)
         page.goto(f"{server.address}#{view}")
         page.wait_for_selector(waits_for)
         return page
@@ -102,7 +67,6 @@ def open_page(browser: Any, server: StandIn) -> Iterator[Callable[..., Any]]:
     yield opened
     for context in contexts:
         context.close()
-    assert problems == []
 
 
 def result_of(page: Any, text: str) -> None:

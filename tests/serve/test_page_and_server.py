@@ -2,7 +2,7 @@
 filled, and nothing is refused or goes wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +10,18 @@ import pytest
 
 from tiny_server import Running
 
-CHROMIUM = Path("/usr/bin/chromium")
-
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed"
-)
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}"),
-]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-def page(server: Running) -> Iterator[Any]:
+def page(server: Running, browser: Any, watch: Callable[..., None]) -> Iterator[Any]:
     """Open the page; at the end the browser may have had nothing to say."""
-    problems: list[str] = []
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(locale="en-US")
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(f"{server.url}/")
-        page.wait_for_selector("#text")
-        yield page
-        browser.close()
-    assert problems == []
+    page = browser.new_page(locale="en-US")
+    watch(page, server.url, "data:", f"blob:{server.url}")
+    page.goto(f"{server.url}/")
+    page.wait_for_selector("#text")
+    yield page
+    page.close()
 
 
 def go(page: Any, view: str) -> None:
