@@ -14,6 +14,7 @@ from weft.serve.catalogue import Catalogue, Named, ServedModel, open_model
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
 from weft.serve.pool import Pool
+from weft.serve.refusals import Undetected
 from weft.serve.service import Service
 
 
@@ -24,6 +25,10 @@ def served(tiny_folder: Path) -> ServedModel:
 
 def service_of(*models: ServedModel) -> Service:
     return Service(Catalogue(models), Pool(1, 9), Limits())
+
+
+def caller() -> Caller:
+    return Caller("someone", time.monotonic() + 60)
 
 
 def into_french(model: ServedModel) -> ServedModel:
@@ -57,8 +62,27 @@ def test_what_says_nothing_is_in_any_language_without_confidence(
 ) -> None:
     assert service_of(served).detect("12") == [("de", 0.0), ("en", 0.0)]
     without = replace(served, detector=None)
-    assert service_of(without).detect("der Hund") == [("en", 0.0), ("de", 0.0)]
+    nothing = [("und", 0.0), ("en", 0.0), ("de", 0.0)]
+    assert service_of(without).detect("der Hund") == nothing
     assert service_of().detect("der Hund") == [("und", 0.0)]
+
+
+def test_a_source_of_which_nothing_is_known_is_never_taken_among_several(
+    served: ServedModel,
+) -> None:
+    without = replace(served, detector=None)
+    alone = service_of(without)
+    assert alone.source_of("the cat", ["en"], ["de"]) == ("en", 0.0)
+    french = replace(into_french(served), id="fr-de", src="fr", tgt="de")
+    blind = service_of(without, replace(french, detector=None))
+    assert blind.source_of("le chat", ["en", "fr"], ["de"]) == ("und", 0.0)
+    half = service_of(without, french)
+    assert half.source_of("кот видит дом", ["en", "fr"], ["de"]) == ("und", 0.0)
+    assert half.source_of("le chat", ["en", "fr"], ["de"])[0] == "fr"
+    assert half.source_of("der Hund", ["en", "fr"], ["de"])[0] == "de"
+
+    with pytest.raises(Undetected, match="give the source"):
+        asyncio.run(blind.translate(["le chat"], None, "de", caller()))
 
 
 def test_a_model_in_the_place_of_another_brings_its_own_languages(
@@ -79,9 +103,8 @@ def test_a_text_without_a_source_is_translated_from_its_own_language(
     service = service_of(served, french)
 
     async def translated() -> list[tuple[str, float | None]]:
-        caller = Caller("someone", time.monotonic() + 60)
         texts = ["the cat sees", "le chat voit"]
-        found = await service.translate(texts, None, "de", caller)
+        found = await service.translate(texts, None, "de", caller())
         return [(one.src, one.confidence) for one in found]
 
     first, second = asyncio.run(translated())

@@ -36,6 +36,18 @@ class UnknownLanguage(Refusal):
         self.language = language
 
 
+class Undetected(Refusal):
+    """A text whose language is to be found out, where nothing tells the sources apart."""
+
+    code = "undetected_language"
+
+    def __init__(self) -> None:
+        """Say what helps."""
+        super().__init__(
+            "the models cannot tell the language of the text; give the source", "source"
+        )
+
+
 class UnknownPair(Refusal):
     """Two languages that no model, and no route over a third language, joins."""
 

@@ -24,6 +24,7 @@ from weft.serve.refusals import (
     InvalidRequest,
     TooLarge,
     TooLate,
+    Undetected,
     UnknownModel,
     UnknownPair,
 )
@@ -35,6 +36,8 @@ __all__ = ["Caller", "Service", "Translated"]
 
 T = TypeVar("T")
 
+# the least confidence with which a text among several speaks for itself
+SURE = 0.5
 # characters that are cut into tokens and put together again between two requests, at once
 _SHORT = 2000
 
@@ -91,12 +94,29 @@ class Service:
     def detect(
         self, text: str, among: Sequence[str] | None = None
     ) -> list[tuple[str, float]]:
-        """Return the languages that a text may be in, the likeliest first; never none."""
+        """Return the languages that a text may be in, the likeliest first; `und` before them where
+        nothing is known of any.
+        """
         languages = self.catalogue.languages() if among is None else among
         found = self.catalogue.detector.detect(text, languages)
+        if not found:
+            found = [(UNKNOWN, 0.0)]
         known = {code for code, _ in found}
-        found += [(code, 0.0) for code in languages if code not in known]
-        return found or [(UNKNOWN, 0.0)]
+        return found + [(code, 0.0) for code in languages if code not in known]
+
+    def source_of(
+        self, text: str, sources: Sequence[str], others: Sequence[str] = ()
+    ) -> tuple[str, float]:
+        """Return the language of a text, one of `sources` or of `others`, and its confidence.
+
+        Of a source without a profile nothing is known. Where that leaves one source, it is that;
+        where it leaves several, `und`.
+        """
+        found = self.detect(text, [*sources, *others])[0]
+        is_told = set(sources) <= set(self.catalogue.detector.languages)
+        if is_told or found[1] >= SURE:
+            return found
+        return (sources[0] if len(sources) == 1 else UNKNOWN, 0.0)
 
     async def complete(
         self,
@@ -224,7 +244,9 @@ class Service:
         sources = self.catalogue.sources(tgt, pivot)
         if not sources:
             raise UnknownPair("auto", tgt)
-        guesses = [self.detect(text, sources)[0] for text in texts]
+        guesses = [self.source_of(text, sources) for text in texts]
+        if any(guess == UNKNOWN for guess, _ in guesses):
+            raise Undetected
         answers: dict[int, Translated] = {}
         for src in dict.fromkeys(guess for guess, _ in guesses):
             places = [i for i, (guess, _) in enumerate(guesses) if guess == src]

@@ -48,8 +48,14 @@ class StandIn(Service):
 
     def __init__(self, models: Sequence[ServedModel], limits: Limits) -> None:
         self.catalogue = Catalogue(models)
+        self.know("en", "de", "zh")
         self.limits = limits
         self.asked: list[tuple[list[str], str, str, DecodingSettings]] = []
+
+    def know(self, *codes: str) -> None:
+        """Set of which languages something is known."""
+        known: Any = SimpleNamespace(languages=codes)
+        self.catalogue.detector = known
 
     async def translate(
         self,
@@ -80,6 +86,8 @@ class StandIn(Service):
         known = self.catalogue.languages() if among is None else among
         words = text.lower().replace("<", " ").replace(">", " ").split()
         best = "de" if GERMAN.intersection(words) else "en"
+        if best not in self.catalogue.detector.languages:
+            return [("und", 0.0)]
         if best not in known:
             return [(known[0], 0.0)] if known else [("und", 0.0)]
         sure = 0.75 if len(words) > 1 else 0.25

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from weft.serve.limits import Limits
 
-from .conftest import StandIn
+from .conftest import StandIn, model
 
 BOTH = {"source": "en", "target": "de"}
 
@@ -71,6 +71,32 @@ def test_the_language_of_each_text_is_detected(ask: TestClient) -> None:
         reply = ask.post("/translate", json={"q": q, "source": "auto", "target": "en"})
         assert reply.json()["detectedLanguage"] == languages
     assert reply.json()["translatedText"] == ["HUND DER", "good day"]
+
+
+def test_a_language_that_nothing_tells_is_asked_for_in_the_shape_of_each_dialect(
+    ask: TestClient, service: StandIn
+) -> None:
+    service.catalogue.replace(model("zh-de", "translation", "zh", "de"))
+    service.know("de")
+    words = "the models cannot tell the language of the text; give the source"
+    for path, asked, key in (
+        ("/translate", {"q": "a b", "source": "auto", "target": "de"}, "error"),
+        ("/v2/translate", {"text": ["a b"], "target_lang": "DE"}, "message"),
+        ("/immersive", {"text_list": ["a b"], "target_lang": "de"}, "error"),
+    ):
+        reply = ask.post(path, json=asked)
+        assert (reply.status_code, reply.json()) == (400, {key: words}), path
+    for path in ("/v1/translate", "/v1/complete"):
+        reply = ask.post(path, json={"text": "a b", "target": "de"})
+        assert reply.status_code == 400, path
+        assert reply.json()["error"]["code"] == "undetected_language"
+    assert service.asked == []
+    asked = {"q": ["a b", "der Hund"], "source": "auto", "target": "de"}
+    assert ask.post("/translate", json={**asked, "q": "der Hund"}).status_code == 200
+    assert ask.post("/translate", json={**asked, "target": "zh"}).json() == {
+        "translatedText": ["B A", "HUND DER"],
+        "detectedLanguage": [{"confidence": 0.0, "language": "en"}] * 2,
+    }
 
 
 def test_a_short_text_has_the_language_of_those_beside_it(ask: TestClient) -> None:

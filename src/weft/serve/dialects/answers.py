@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from weft.data.languages import UNKNOWN
 from weft.documents.document import Document, TextDocument
 from weft.documents.document import Translated as Aligned
 from weft.documents.driver import fill_document, needs_alignment, texts_of
@@ -21,13 +22,12 @@ from weft.predict.settings import DecodingSettings
 from weft.serve.catalogue import Catalogue, ServedModel
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
-from weft.serve.refusals import Impossible, InvalidRequest, UnknownPair
-from weft.serve.service import Service, Translated
+from weft.serve.refusals import Impossible, InvalidRequest, Undetected, UnknownPair
+from weft.serve.service import SURE, Service, Translated
 
 Read = Callable[[str], TextDocument]
 
 _ANY = "any language"
-_SURE = 0.5  # the least confidence with which a text among several speaks for itself
 _QUICK = 5_000  # characters, which are read into documents between two other requests
 
 
@@ -303,7 +303,7 @@ def _guess(
     """Return the language of each document, of those that are translated into `tgt` and itself.
 
     A text that says too little by itself, such as a name, is in the language of all together.
-    Raises UnknownPair where nothing is translated into `tgt`.
+    Raises UnknownPair where nothing is translated into `tgt`, and Undetected.
     """
     sources = service.catalogue.sources(tgt)
     if not sources:
@@ -313,24 +313,20 @@ def _guess(
     def guess(text: str) -> _Guess:
         if not text:
             return _Guess(sources[0], 0.0)
-        language, confidence = service.detect(text[:most], [*sources, tgt])[0]
-        if language in (*sources, tgt):
-            return _Guess(language, confidence)
-        return _Guess(sources[0], 0.0)
+        return _Guess(*service.source_of(text[:most], sources, [tgt]))
 
     plain = ["\n".join(texts_of(document)) for document in documents]
     guesses = list(map(guess, plain))
-    if len(documents) == 1 or not any(map(_is_weak, guesses)):
-        return guesses
-    together = guess("\n".join(plain))
-    for place, own in enumerate(guesses):
-        if _is_weak(own):
-            guesses[place] = together
+    if len(documents) > 1 and any(map(_is_weak, guesses)):
+        together = guess("\n".join(plain))
+        guesses = [together if _is_weak(own) else own for own in guesses]
+    if any(own.src == UNKNOWN for own in guesses):
+        raise Undetected
     return guesses
 
 
 def _is_weak(guess: _Guess) -> bool:
-    return (guess.confidence or 0.0) < _SURE
+    return (guess.confidence or 0.0) < SURE
 
 
 def refuse_without_words(model: ServedModel) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from weft.data.languages import UNKNOWN
 from weft.documents.html import read_html
 from weft.documents.plain import read_plain
 from weft.errors import UsageError
@@ -32,7 +33,7 @@ from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
 from weft.serve.dialects.words import words_of
 from weft.serve.limits import Limits
-from weft.serve.refusals import Impossible, InvalidRequest
+from weft.serve.refusals import Impossible, InvalidRequest, Undetected
 from weft.serve.service import Service
 from weft.serve.visits import caller_of
 
@@ -105,7 +106,9 @@ class Own:
         src, tgt = self._languages(fields, wish.model)
         if src is None:
             sources = self.service.catalogue.sources(tgt)
-            src = self.service.detect(text, sources)[0][0]
+            src, _ = self.service.source_of(text, sources)
+            if src == UNKNOWN:
+                raise Undetected
         served = self._translator(src, tgt, wish.model)
         settings = DecodingSettings(
             beam_size=_beam_size(fields, limits),
