@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from weft.errors import FolderError, UsageError
 from weft.serve import keys as keys_module
+from weft.serve.accounts import Allowance
 from weft.serve.app import Settings, build_app
 from weft.serve.bodies import read_fields
 from weft.serve.dialects.dialect import Dialect
@@ -59,10 +60,12 @@ def test_a_new_key_is_long_and_its_line_does_not_hold_it(
     assert key != other
     assert len(key) > 40
     assert key not in line
-    keys = Keys(file("# people", "", f"{line} requests=60  # mine"))
+    limits = "tokens=7 requests=60 characters=500"
+    keys = Keys(file("# people", "", f"{line} {limits}  # mine"))
     found = keys.find(key)
     assert found is not None
     assert (found.name, found.requests) == ("laptop", 60)
+    assert found.allowance == Allowance(characters=500, tokens=7)
     for wrong in (other, key[:-1], key + "x", "", "\udcff", line, line.split(":")[1]):
         assert keys.find(wrong) is None
     for name in ("", "a b", "a#b", "ä", "x" * 41, "a\nb"):
@@ -80,6 +83,8 @@ def test_a_file_of_keys_that_is_wrong_is_refused_with_its_line(
         [line, "b sha256:abc"],
         [line, f"b {digest} requests=0"],
         [line, f"b {digest} requests=60 texts"],
+        [line, f"b {digest} requests=60 requests=70"],
+        [line, f"b {digest} characters=1.5"],
         [line, f"b/c {digest}"],
         [line, f"a {digest}"],
     ):

@@ -1,10 +1,12 @@
-"""Keys: who may use the server, and how often.
+"""Keys: who may use the server, how often and how much.
 
 A key is 32 random bytes, so that its SHA-256 can be kept in its place: nobody guesses it, nor reads
 it from the file. A line of the file is a name, the digest, and limits:
 
     # name  digest  limits
-    laptop  sha256:9f86...  requests=60
+    laptop  sha256:9f86...  requests=60 characters=500000 tokens=100000
+
+Requests are those of a minute, characters and tokens those of a day.
 """
 
 import hmac
@@ -15,7 +17,7 @@ import re
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_urlsafe
@@ -27,6 +29,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from weft.errors import FolderError, UsageError
+from weft.serve.accounts import Accounts, Allowance
 from weft.serve.bodies import read_fields
 from weft.serve.limits import Limits
 from weft.serve.refusals import InvalidRequest, TooManyRequests, Unauthorized
@@ -36,6 +39,8 @@ _LOG = logging.getLogger("weft.serve")
 _KEY_BYTES = 32
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_LIMIT = re.compile(r"(requests|characters|tokens)=([1-9][0-9]{0,11})")
+_LIMITS = "requests=60, characters=500000 and tokens=100000, each once,"
 _SCHEMES = ("bearer", "deepl-auth-key")
 _CHECK_SECONDS = 1.0  # how often the file is looked at
 _MOST_BUCKETS = 10_000
@@ -70,6 +75,7 @@ class Key:
     name: str
     digest: bytes
     requests: int | None = None  # per minute; None for the server's own limit
+    allowance: Allowance = field(default_factory=Allowance)
 
 
 def new_key(name: str) -> tuple[str, str]:
@@ -125,13 +131,14 @@ def _parse(words: list[str], where: str) -> Key:
         raise UsageError(
             f"{where}: not NAME sha256:DIGEST; weft serve --new-key NAME makes a line"
         )
-    requests = None
+    limits: dict[str, int] = {}
     for word in words[2:]:
-        limit = re.fullmatch(r"requests=([1-9][0-9]{0,8})", word)
-        if limit is None:
-            raise UsageError(f"{where}: {word!r:.40} is no limit; requests=60 is one")
-        requests = int(limit[1])
-    return Key(words[0], bytes.fromhex(digest[1]), requests)
+        limit = _LIMIT.fullmatch(word)
+        if limit is None or limit[1] in limits:
+            raise UsageError(f"{where}: {word!r:.40} is no limit here; {_LIMITS} are")
+        limits[limit[1]] = int(limit[2])
+    requests = limits.pop("requests", None)
+    return Key(words[0], bytes.fromhex(digest[1]), requests, Allowance(**limits))
 
 
 class Keys:
@@ -228,6 +235,7 @@ class Gate:
         self._keys = keys
         self._is_open = is_open
         self._rates = Rates()
+        self._accounts = Accounts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in. Raises Unauthorized and TooManyRequests."""
@@ -250,7 +258,8 @@ class Gate:
         key = self._keys.find(given)
         if key is None:
             raise WrongKey
-        name_client(request, key.name)
+        account = self._accounts.of(key.name, key.allowance)
+        name_client(request, key.name, account)
         self._rates.spend(key.name, key.requests or rate)
 
     async def _given(self, request: Request) -> str:

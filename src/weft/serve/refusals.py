@@ -130,6 +130,18 @@ class TooManyRequests(Refusal):
         self.retry_after = retry_after
 
 
+class UsedUp(Refusal):
+    """More than a key may use in a day; `retry_after` seconds later the next one begins."""
+
+    status = 429
+    code = "used_up"
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        """Say what is used up, and when to come again."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class TooLate(Refusal):
     """Work that was not done before its deadline."""
 

@@ -29,7 +29,7 @@ from weft.serve.refusals import (
     UnknownPair,
 )
 from weft.serve.running import as_refusal
-from weft.serve.visits import current_visit
+from weft.serve.visits import charge, current_visit
 from weft.serve.writing import Part, TextWriter, WrittenText
 
 __all__ = ["Caller", "Service", "Translated"]
@@ -132,6 +132,7 @@ class Service:
         may come next.
         """
         self._refuse_large([text, prefix])
+        charge([text])
         more = {"alternatives": alternatives, "settings": settings}
         work = partial(_completed, model.predictor, text, prefix, **more)
         cost = float(len(text)) * (1 + alternatives)
@@ -147,6 +148,7 @@ class Service:
         served = self.catalogue.models.get(model)
         if served is None:
             raise UnknownModel(model)
+        charge([text])
         most = replace(USUAL, tokens=self.limits.max_inspect_tokens)
         work = partial(inspection_data, served.task, text, most)
         job = Job(work, caller, cost=10.0 * len(text))
@@ -179,6 +181,7 @@ class Service:
         """Return the Classification of each text, and how many tokens they have in all."""
         self._refuse_large(texts)
         served = self.catalogue.model(model, "classification")
+        charge(texts)
         jobs = [
             Job(partial(_classified, served.predictor, part), caller)
             for part in _parts(texts)
@@ -220,6 +223,7 @@ class Service:
         writer = model.writer
         if writer is None:
             raise UnknownModel(model.id, "language-modelling")
+        charge()
         jobs = []
         for number, order in enumerate(orders):
             listen = None

@@ -1,6 +1,7 @@
 """Notes on a request while it is answered; the log and the metrics tell them afterwards."""
 
 import time
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
@@ -9,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import Scope
 
+from weft.serve.accounts import Account
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
 
@@ -31,6 +33,7 @@ class Visit:
     status: int = 0  # 0 until the answer has begun
     code: str = ""  # of a refusal
     is_over: bool = False  # whether the answer is whole
+    account: Account | None = None  # of its key
 
     # What its work was, told by `note`; moments are of time.monotonic.
     is_work: bool = False
@@ -57,6 +60,11 @@ class Visit:
             self.turn = min(turn, self.turn or turn)
         if written and self.first_token is None:
             self.first_token = time.monotonic()
+
+    def settle(self) -> None:
+        """Count its tokens in the account of its key."""
+        if self.account is not None:
+            self.account.add_tokens(self.tokens_read + self.tokens_written)
 
     def shown_method(self) -> str:
         """Return the method; `other` for one that the client made up."""
@@ -108,10 +116,21 @@ def caller_of(request: Request) -> Caller:
     return visit_of(request).caller
 
 
-def name_client(request: Request, name: str) -> None:
+def name_client(request: Request, name: str, account: Account) -> None:
     """Note whose key a request has: what is fair is fair between keys, not addresses."""
     visit = visit_of(request)
     visit.caller = replace(visit.caller, client=name)
+    visit.account = account
+
+
+def charge(texts: Iterable[str] = ()) -> None:
+    """Take the characters of texts from the account of the running request's key.
+
+    Raises UsedUp where they, or its tokens, are used up.
+    """
+    visit = current_visit()
+    if visit is not None and visit.account is not None:
+        visit.account.take(sum(map(len, texts)))
 
 
 def route_of(scope: Scope) -> str:

@@ -24,6 +24,7 @@ from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
 from weft.serve.refusals import Impossible, InvalidRequest, Undetected, UnknownPair
 from weft.serve.service import SURE, Service, Translated
+from weft.serve.visits import charge
 
 Read = Callable[[str], TextDocument]
 
@@ -131,6 +132,7 @@ async def translate_texts(
     `languages` are codes of the models. A text in the target's language stays as it is.
     """
     wish = wish or Wish()
+    charge(texts)
     documents = await _read(texts, wish.read)
     return await _translate_documents(service, documents, languages, caller, wish)
 
@@ -142,6 +144,7 @@ async def translate_file(
     caller: Caller,
 ) -> bytes:
     """Translate a file, as `translate_texts` does a text."""
+    charge(segment.text for segment in document.segments)
     src, tgt = languages
     if src is None:
         (guess,) = _guess(service, [document], tgt)

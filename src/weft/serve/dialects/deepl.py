@@ -26,9 +26,10 @@ from weft.serve.refusals import (
     Refusal,
     Unauthorized,
     UnknownLanguage,
+    UsedUp,
 )
 from weft.serve.service import Service
-from weft.serve.visits import caller_of
+from weft.serve.visits import caller_of, visit_of
 
 _PREFIX = "/v2/"
 _KINDS = ("source", "target")
@@ -40,7 +41,8 @@ _FIELDS = {
     "tag_handling": {"enum": ["xml", "html"]},
     "ignore_tags": TEXT_OR_TEXTS,
 }
-_NO_LIMIT = 10**12  # characters: nothing is ever used up here
+_NO_LIMIT = 10**12  # characters, where nothing is ever used up
+_QUOTA_EXCEEDED = 456  # DeepL's own status
 # Clients of DeepL ask for English and Portuguese by their variants, and for no others.
 _VARIANTS = {
     "en": {"EN-GB": "English (British)", "EN-US": "English (American)"},
@@ -102,9 +104,13 @@ class DeepL:
         """List the languages for a client that posts."""
         return await self.languages(request)
 
-    async def usage(self) -> Response:
-        """Say how many characters were translated since the start."""
-        return reply({"character_count": self._count, "character_limit": _NO_LIMIT})
+    async def usage(self, request: Request) -> Response:
+        """Say how many characters the key has used today, or all clients since the start."""
+        count, most = self._count, None
+        account = visit_of(request).account
+        if account is not None:
+            count, most = account.characters, account.allowance.characters
+        return reply({"character_count": count, "character_limit": most or _NO_LIMIT})
 
     async def glossaries(self) -> Response:
         """List the glossaries: there are none."""
@@ -192,5 +198,9 @@ def _refuse(refusal: Refusal) -> Response:
         message = f"Value for '{refusal.param}' not supported."
     elif isinstance(refusal, MissingField):
         message = f"Parameter '{refusal.param}' not specified."
-    status = 403 if isinstance(refusal, Unauthorized) else refusal.status
+    status = refusal.status
+    if isinstance(refusal, Unauthorized):
+        status = 403
+    elif isinstance(refusal, UsedUp):
+        status = _QUOTA_EXCEEDED
     return refuse_with({"message": message}, refusal, status)

@@ -36,6 +36,7 @@ from weft.serve.refusals import (
     Refusal,
     TooManyRequests,
     UnknownModel,
+    UsedUp,
 )
 from weft.serve.service import Service
 from weft.serve.visits import caller_of, current_visit
@@ -79,7 +80,8 @@ def refuse(refusal: Refusal) -> Response:
     headers = {}
     if refusal.status in (429, 503):
         seconds = math.ceil(getattr(refusal, "retry_after", 5.0))
-        headers["retry-after"] = str(min(max(1, seconds), _LONGEST_WAIT))
+        longest = math.inf if isinstance(refusal, UsedUp) else _LONGEST_WAIT
+        headers["retry-after"] = str(min(max(1, seconds), longest))
     if refusal.status >= 429 and not _helps_again(refusal):
         headers["x-should-retry"] = "false"
     return JSONResponse({"error": _error_of(refusal)}, refusal.status, headers)

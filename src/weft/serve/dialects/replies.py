@@ -10,7 +10,9 @@ from weft.serve.refusals import Refusal
 
 # The charset is said, as some clients take Latin-1 for what JSON is in without it (OmegaT's do).
 _JSON = "application/json; charset=utf-8"
-_LONGEST_WAIT = 120  # seconds: clients that are told more give up
+_LONGEST_WAIT = (
+    120  # seconds until a busy server has room: clients that are told more give up
+)
 
 
 def reply(content: Any, status: int = 200) -> Response:
@@ -25,7 +27,8 @@ def refuse_with(content: Any, refusal: Refusal, status: int | None = None) -> Re
     response = reply(content, refusal.status if status is None else status)
     seconds = getattr(refusal, "retry_after", None)
     if seconds is not None:
-        wait = min(max(math.ceil(seconds), 1), _LONGEST_WAIT)
+        longest = _LONGEST_WAIT if refusal.status == 503 else math.inf
+        wait = min(max(math.ceil(seconds), 1), longest)
         response.headers["Retry-After"] = str(wait)
     return response
 
