@@ -239,7 +239,10 @@ def test_a_key_is_taken_wherever_a_client_puts_it(file: Callable[..., Path]) -> 
     key, line = new_key("laptop")
     client = client_of(Keys(file(line)))
     form = {"q": "a", "api_key": key}
+    old = {"q": "a", "auth_key": key}
     for answer in (
+        client.post("/translate", json=old),
+        client.post("/translate", data=old),
         client.post("/translate", json={}, headers={"authorization": f"Bearer {key}"}),
         client.post("/translate", headers={"authorization": f"bearer  {key} "}),
         client.post("/translate", headers={"authorization": f"DeepL-Auth-Key {key}"}),
@@ -285,6 +288,8 @@ def test_every_route_but_a_few_needs_a_key(file: Callable[..., Path]) -> None:
     for sent in (
         {"content": b"{", "headers": {"content-type": "application/json"}},
         {"json": {"api_key": [key]}},
+        {"json": {"auth_key": [key]}},
+        {"params": {"auth_key": key}},
         {"json": {"api_key": None}},
         {"json": [key]},
         {"headers": {"authorization": f"Basic {key}"}},

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from weft.errors import FolderError, UsageError
 from weft.serve.accounts import Accounts, Allowance
-from weft.serve.bodies import read_fields
+from weft.serve.bodies import Fields, read_fields
 from weft.serve.limits import Limits
 from weft.serve.refusals import InvalidRequest, TooManyRequests, Unauthorized
 from weft.serve.visits import name_client
@@ -42,6 +42,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _LIMIT = re.compile(r"(requests|characters|tokens)=([1-9][0-9]{0,11})")
 _LIMITS = "requests=60, characters=500000 and tokens=100000, each once,"
 _SCHEMES = ("bearer", "deepl-auth-key")
+_OLD_NAME = "auth_key"
 _CHECK_SECONDS = 1.0  # how often the file is looked at
 _MOST_BUCKETS = 10_000
 
@@ -269,9 +270,17 @@ class Gate:
             return key
         try:
             fields = await read_fields(request, self._limits)
-            return fields.text("api_key", "")
+            return fields.text("api_key", "") or _old_key(request, fields)
         except InvalidRequest:
             return ""
+
+
+def _old_key(request: Request, fields: Fields) -> str:
+    """Return the key where DeepL's clients of before 2026 had it in the body; empty without one.
+
+    They could also have it in the address, which DeepL itself gave up first: proxies log it.
+    """
+    return "" if _OLD_NAME in request.query_params else fields.text(_OLD_NAME, "")
 
 
 def key_in_head(scope: Scope) -> str:

@@ -40,6 +40,7 @@ _FIELDS = {
     "target_lang": TEXT,
     "tag_handling": {"enum": ["xml", "html"]},
     "ignore_tags": TEXT_OR_TEXTS,
+    "auth_key": TEXT,
 }
 _NO_LIMIT = 10**12  # characters, where nothing is ever used up
 _QUOTA_EXCEEDED = 456  # DeepL's own status
