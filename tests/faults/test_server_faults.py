@@ -176,7 +176,9 @@ def test_S1_odd_bodies_are_refused_at_every_address(server: Running) -> None:
     found = list(routes(server))
     paths = {path for _, path in found}
     assert {"/translate", "/v2/translate", "/v1/completions", "/classify"} <= paths
+    assert "/MtRestService/TranslateJson" in paths
     may_be_none = (b"", b"[]", b"=&&;=Geheimnisse")  # no fields, which some routes take
+    taken = ("/MtRestService/PreOrderBatch", b'["Geheimnisse"]')
     wrong = []
     for method, path in found:
         for kind, body in ODD:
@@ -185,6 +187,7 @@ def test_S1_odd_bodies_are_refused_at_every_address(server: Running) -> None:
             is_refused &= answer.headers["content-type"].startswith(JSON)
             is_refused &= SECRET.encode() not in answer.body
             is_harmless = method == "GET" or body in may_be_none
+            is_harmless |= (path, body) == taken and not answer.body
             if not is_refused and not (is_harmless and answer.status < 500):
                 wrong.append((method, path, kind, body[:20], answer.status))
     assert wrong == []

@@ -1,10 +1,14 @@
 """OPUS-CAT's contract, as its plug-ins use it. How they read the replies is in test_programs.py."""
 
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
+
+from weft.serve.dialects.opuscat import opuscat
 
 from .conftest import MODELS, StandIn
 
@@ -69,6 +73,17 @@ def test_codes_of_three_letters_and_none_at_all(
         asked = {**ASKED, "srcLangCode": src, "trgLangCode": tgt}
         assert ask.get("/MtRestService/TranslateJson", params=asked).status_code == 200
         assert service.asked[-1][1:3] == ("en", "de")
+
+
+def test_the_usual_spelling_is_described(service: StandIn) -> None:
+    app: Any = FastAPI()
+    app.include_router(opuscat().routes(service))
+    described = app.openapi()["paths"]
+    assert all(path.startswith("/MtRestService/") for path in described)
+    names = {path.rpartition("/")[2] for path in described}
+    assert {"TranslateJson", "TranslatePost", "CheckModelStatus"} <= names
+    asked = described["/MtRestService/TranslateJson"]["get"]["parameters"]
+    assert {one["name"] for one in asked} == {*ASKED, "modelTag"}
 
 
 def test_a_tag_chooses_a_model(ask: TestClient) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from starlette.testclient import TestClient
+
 from weft.predict.prediction import Prediction
 from weft.predict.settings import DecodingSettings
 from weft.serve.catalogue import ServedModel
@@ -50,3 +52,51 @@ def test_a_prefix_and_alternatives_are_for_the_last_model() -> None:
     assert asyncio.run(ask()) == "A B"
     first = DecodingSettings(beam_size=4, length_penalty=0.5)
     assert service.noted == [("de-en", first), ("en-zh", settings)]
+
+
+def test_every_dialect_gives_what_two_models_can(
+    ask: TestClient, service: StandIn
+) -> None:
+    """The words of the middle language are no client's: no word is said to come from them."""
+    service.catalogue.pivot = "en"
+    pair = {"source": "de", "target": "zh"}
+    for path, body, read in (
+        ("/translate", {"q": "a b", **pair}, lambda one: one["translatedText"]),
+        (
+            "/",
+            {"inputs": "a b", "parameters": {"src_lang": "de", "tgt_lang": "zh"}},
+            lambda one: one[0]["translation_text"],
+        ),
+        (
+            "/v2/translate",
+            {"text": ["a b"], "source_lang": "DE", "target_lang": "ZH"},
+            lambda one: one["translations"][0]["text"],
+        ),
+        (
+            "/immersive",
+            {"text_list": ["a b"], "source_lang": "de", "target_lang": "zh"},
+            lambda one: one["translations"][0]["text"],
+        ),
+    ):
+        assert read(ask.post(path, json=body).json()) == "B A", path
+    plain = {"input": "a b", "srcLangCode": "de", "trgLangCode": "zh"}
+    reply = ask.get("/MtRestService/TranslateJson", params=plain).json()
+    assert reply["SegmentedTranslation"] == ["B▁A"]
+    asked = {"q": "a b", "alternatives": 2, "words": True, **pair}
+    found = ask.post("/translate", json=asked).json()
+    assert found["alternatives"] == ["B A!"]
+    assert [word["source"] for word in found["words"]] == [[], []]
+
+
+def test_a_translation_over_a_third_language_is_gone_on_with(
+    ask: TestClient, service: StandIn
+) -> None:
+    service.catalogue.pivot = "en"
+    asked = {"text": "a b", "source": "de", "target": "zh", "alternatives": 1}
+    found = ask.post("/v1/complete", json={**asked, "prefix": "P"})
+    assert found.status_code == 200
+    answer = found.json()
+    assert answer["models"] == ["de-en", "en-zh"]
+    assert answer["text"] == "PA B", "the second model reads what the first wrote"
+    assert [word["source"] for word in answer["words"]] == [[], []]
+    assert len(answer["alternatives"]) == 1

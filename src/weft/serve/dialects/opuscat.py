@@ -17,6 +17,7 @@ from weft.serve.bodies import Fields, read_fields, read_json
 from weft.serve.catalogue import ServedModel
 from weft.serve.dialects.answers import Answer, Wish, can_align, translate_texts
 from weft.serve.dialects.codes import served_language
+from weft.serve.dialects.described import TEXT, TEXTS, query
 from weft.serve.dialects.dialect import Dialect
 from weft.serve.dialects.replies import refuse_with, reply
 from weft.serve.dialects.sizes import check_size
@@ -26,6 +27,15 @@ from weft.serve.service import Service
 from weft.serve.visits import caller_of
 
 _ROOM = "mtrestservice"  # plug-ins write it MtRestService and MTRestService
+_USUAL = "MtRestService"
+_PAIR = dict.fromkeys(("srcLangCode", "trgLangCode", "modelTag"), TEXT)
+_TEXT = {"input": TEXT, **_PAIR}
+_LIST = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": TEXTS}},
+    }
+}
 _PIECES = 1  # how OPUS-CAT numbers pieces whose spaces are written as ▁ (SentencePiece)
 _UNSAID = '""'  # what memoQ's plug-in sends for no tag
 
@@ -53,23 +63,29 @@ class OpusCat:
 
     def router(self) -> APIRouter:
         """Return the routes."""
-        router = APIRouter(prefix="/{room:opuscat}")
-        for method, name, route in (
-            ("GET", "TranslateJson", self.translate),
-            ("POST", "TranslatePost", self.translate),
-            ("GET", "Translate", self.translate_text),
-            ("GET", "TranslateParagraphJson", self.translate_text),
-            ("GET", "TranslateStream", self.translate_stream),
-            ("GET", "ListSupportedLanguagePairs", self.pairs),
-            ("GET", "GetLanguagePairModelTags", self.tags),
-            ("GET", "CheckModelStatus", self.status),
-            ("POST", "PreOrderBatch", self.order),
-            ("POST", "Customize", self.customize),
+        router = APIRouter()
+        text, pair = query(_TEXT, ["input"]), query(_PAIR)
+        for method, name, route, extra in (
+            ("GET", "TranslateJson", self.translate, text),
+            ("POST", "TranslatePost", self.translate, text),
+            ("GET", "Translate", self.translate_text, text),
+            ("GET", "TranslateParagraphJson", self.translate_text, text),
+            ("GET", "TranslateStream", self.translate_stream, text),
+            ("GET", "ListSupportedLanguagePairs", self.pairs, None),
+            ("GET", "GetLanguagePairModelTags", self.tags, pair),
+            ("GET", "CheckModelStatus", self.status, pair),
+            ("POST", "PreOrderBatch", self.order, _LIST),
+            ("POST", "Customize", self.customize, None),
         ):
-            # the path has a pattern in it, which no description can say
-            router.add_api_route(
-                f"/{name}", route, methods=[method], include_in_schema=False
-            )
+            # no description can say a pattern: it has the usual spelling
+            for room, is_described in ((_USUAL, True), ("{room:opuscat}", False)):
+                router.add_api_route(
+                    f"/{room}/{name}",
+                    route,
+                    methods=[method],
+                    openapi_extra=extra,
+                    include_in_schema=is_described,
+                )
         return router
 
     async def translate(self, request: Request) -> Response:

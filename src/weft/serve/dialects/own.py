@@ -16,6 +16,7 @@ from weft.documents.plain import read_plain
 from weft.errors import UsageError
 from weft.predict.completion import Completion
 from weft.predict.settings import DecodingSettings
+from weft.predict.words import WordReport
 from weft.serve.bodies import Fields, MissingField, parse_object, read_body
 from weft.serve.catalogue import ServedModel
 from weft.serve.dialects.answers import Answer, Wish, translate_texts
@@ -109,22 +110,31 @@ class Own:
             src, _ = self.service.source_of(text, sources)
             if src == UNKNOWN:
                 raise Undetected
-        served = self._translator(src, tgt, wish.model)
+        *before, served = self._route(src, tgt, wish.model)
         settings = DecodingSettings(
             beam_size=_beam_size(fields, limits),
             alignments=served.predictor.can_align,
         )
+        caller = caller_of(request)
+        for model in before:
+            languages = (model.src, model.tgt)
+            (found,) = await self.service.translate(
+                [text], *languages, caller, model=model.id
+            )
+            text = found.prediction.text
         completion = await self.service.complete(
             text,
             fields.text("prefix", ""),
             served,
-            caller_of(request),
+            caller,
             alternatives=fields.number(
                 "alternatives", 0, 3 * limits.max_alternatives, 0
             ),
             settings=settings,
         )
-        return reply({"source": src, "models": [served.id], **_completed(completion)})
+        names = [model.id for model in (*before, served)]
+        completed = _completed(completion, is_direct=not before)
+        return reply({"source": src, "models": names, **completed})
 
     async def inspect(self, request: Request) -> Response:
         """Look inside a model at work on a text: the data of `weft inspect`."""
@@ -136,13 +146,12 @@ class Own:
         data = await self.service.inspect(model, text, caller_of(request))
         return reply(data)
 
-    def _translator(self, src: str, tgt: str, model: str | None) -> ServedModel:
-        """Return the model of a name, or the one that translates a pair by itself."""
+    def _route(self, src: str, tgt: str, model: str | None) -> tuple[ServedModel, ...]:
+        """Return the model of a name, or those that translate a pair one after the other."""
         catalogue = self.service.catalogue
         if model is not None:
-            return catalogue.model(model, "translation")
-        (direct,) = catalogue.route(src, tgt)
-        return direct
+            return (catalogue.model(model, "translation"),)
+        return catalogue.route(src, tgt)
 
     async def detect(self, request: Request) -> Response:
         """Say in which languages a text may be, the likeliest first."""
@@ -277,8 +286,11 @@ def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any
     return row
 
 
-def _completed(completion: Completion) -> dict[str, Any]:
-    """Return a translation that was gone on with, and the words that may come next."""
+def _completed(completion: Completion, is_direct: bool) -> dict[str, Any]:
+    """Return a translation that was gone on with, and the words that may come next.
+
+    Where two models translated, the second's source words are none of the client's.
+    """
     return {
         "text": completion.text,
         "words": [
@@ -287,7 +299,7 @@ def _completed(completion: Completion) -> dict[str, Any]:
                 "start": word.start,
                 "end": word.end,
                 "probability": word.probability,
-                "source": [[source.start, source.end] for source in word.sources],
+                "source": _places(word) if is_direct else [],
             }
             for word in completion.prediction.words or ()
         ],
@@ -300,6 +312,10 @@ def _completed(completion: Completion) -> dict[str, Any]:
             for word in completion.alternatives
         ],
     }
+
+
+def _places(word: WordReport) -> list[list[int]]:
+    return [[source.start, source.end] for source in word.sources]
 
 
 def _guessed(language: str, confidence: float | None) -> dict[str, Any]:
