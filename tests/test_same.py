@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import same
+from weft.cli.examples import GROUPS
 
 
 def test_equal_results_have_no_difference() -> None:
@@ -48,3 +49,8 @@ def test_a_renamed_file_is_found_by_either_name(
     assert same.file_of(tmp_path, "run/new.jsonl").name == "old.jsonl"
     (tmp_path / "run" / "new.jsonl").touch()
     assert same.file_of(tmp_path, "run/new.jsonl").name == "new.jsonl"
+
+
+def test_every_verb_that_uses_a_model_is_compared() -> None:
+    compared = {verb[0] for rows in same.VERBS.values() for verb in rows}
+    assert set(GROUPS["Use a model"]) - {"serve"} <= compared

@@ -63,6 +63,8 @@ VERBS = {
         ("translate", "MODEL", TEXT, "--json", "--beam-size", "1"),
         ("translate", "MODEL", TEXT, "--json", "--temperature", "1", "--n-best", "2"),
         ("translate", "MODEL", "--input", "LINES", "--json"),
+        ("detect", "MODEL", TEXT, "Das Haus ist alt.", "那个老人在看书。", "--json"),
+        ("detect", "MODEL", "--input", "LINES", "--json"),
         ("evaluate", "MODEL", "TEST", "--json"),
     ),
     "language-modelling": (
