@@ -71,9 +71,9 @@ def test_the_report_and_the_folder(
     ]
     few = "weft: note: 60 pairs prove nothing: to show that int8 translates as well takes 100 or more"
     wrote = (
-        f"weft: wrote {tmp_path / 'out'}: weights, vocabularies, and hashes that detect overlap with a test text "
-        "and unseen words (readable only by guessing a whole sentence or word); no training text, but README.md "
-        "names its files"
+        f"weft: wrote {tmp_path / 'out'}: weights, vocabularies, hashes and counts of frequent letter groups, which "
+        "tell its languages, and hashes that detect overlap with a test text and unseen words (readable only by "
+        "guessing a whole sentence or word); no training text, but README.md names its files"
     )
     assert ended.err.startswith("loading the model ...")
     assert [line for line in ended.messages if "contaminated" not in line] == [

@@ -27,7 +27,7 @@ from weft.engine.bindings import Engine, Session, quantized
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.arrays import Arrays
-from weft.folder.layout import SCALES
+from weft.folder.layout import LANGUAGES, SCALES
 from weft.folder.model_folder import (
     CARD,
     WEIGHTS,
@@ -241,11 +241,18 @@ def quantize(
 
 def contents(out: Path) -> str:
     """Say what an int8 folder holds, and what of the training text its receiver could learn."""
-    about = "no training text, but README.md names its files"
-    if not RunFolder(out).train_hashes.is_file() and not (out / WORDS).is_file():
-        return f"weights and vocabularies; {about}"
-    what = "hashes that detect overlap with a test text and unseen words"
-    return f"weights, vocabularies, and {what} (readable only by guessing a whole sentence or word); {about}"
+    parts = ["weights", "vocabularies"]
+    if (out / LANGUAGES).is_file():
+        parts.append(
+            "hashes and counts of frequent letter groups, which tell its languages"
+        )
+    if RunFolder(out).train_hashes.is_file() or (out / WORDS).is_file():
+        what = "hashes that detect overlap with a test text and unseen words"
+        parts.append(f"{what} (readable only by guessing a whole sentence or word)")
+    *first, last = parts
+    comma = "," if len(first) > 1 else ""
+    held = f"{', '.join(first)}{comma} and {last}"
+    return f"{held}; no training text, but README.md names its files"
 
 
 def _whose(part: str, pairs: int) -> list[str]:
