@@ -89,7 +89,7 @@ def test_whatever_reads_a_text_is_charged_before_the_work(tiny_folder: Path) -> 
         await service.complete("cat", "", translator, caller)
         assert visit.account.characters == 3
         visit.note(read=1)
-        visit.settle()
+        visit.close()
         with pytest.raises(UsedUp, match="tokens"):
             await service.write(writer, [], caller)
 

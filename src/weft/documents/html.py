@@ -44,6 +44,7 @@ _WHITE = re.compile(
 _ENTITY = re.compile(
     r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{1,31}+);?"
 )
+_ENTITY_OR_ANY = re.compile(rf"{_ENTITY.pattern}|.", re.DOTALL)
 _ALWAYS = {"&": "&amp;", "<": "&lt;"}
 _DECLARED = re.compile(rb"<meta\s[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _HEAD_BYTES = 4096
@@ -76,6 +77,17 @@ def decode(raw: str) -> str:
     text = _ENTITY.sub(lambda match: unescape(match[0]), raw)
     text = text.replace("\xad", "")
     return re.sub(r"\s", " ", text)
+
+
+def decoded_spans(raw: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return what `decode` does, and from where to where each character is written."""
+    parts: list[str] = []
+    spans: list[tuple[int, int]] = []
+    for match in _ENTITY_OR_ANY.finditer(raw):
+        part = decode(match[0])
+        parts.append(part)
+        spans += [match.span()] * len(part)
+    return "".join(parts), spans
 
 
 def escapes_of(source: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What each key has used since midnight (UTC), of what it may use in a day.
+"""The accounts of keys: used since midnight (UTC), of what each may use in a day.
 
 Characters are those of the texts that clients send to be translated, classified or looked into;
 they are taken before the work. Tokens are those that models read and write; they are known only

@@ -281,7 +281,7 @@ def _watcher(metrics: Metrics) -> Callable[[Visit, str], None]:
     """Return what counts and logs a request that is over."""
 
     def watch(visit: Visit, route: str) -> None:
-        visit.settle()
+        visit.close()
         metrics.add(visit, route)
         _LOG.info(
             "%s %s %d %.0f ms%s",

@@ -61,7 +61,7 @@ class Visit:
         if written and self.first_token is None:
             self.first_token = time.monotonic()
 
-    def settle(self) -> None:
+    def close(self) -> None:
         """Count its tokens in the account of its key."""
         if self.account is not None:
             self.account.add_tokens(self.tokens_read + self.tokens_written)

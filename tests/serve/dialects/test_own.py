@@ -3,6 +3,15 @@
 import pytest
 from starlette.testclient import TestClient
 
+from weft.documents.document import TextDocument, Translated
+from weft.documents.html import decode, read_html
+from weft.documents.plain import read_plain
+from weft.documents.writing import write_segment
+from weft.predict.prediction import Alternative, Prediction
+from weft.predict.words import SourceWord, WordReport
+from weft.serve.dialects.answers import Answer
+from weft.serve.dialects.words import words_of
+
 from .conftest import StandIn
 
 BOTH = {"source": "en", "target": "de"}
@@ -54,6 +63,69 @@ def test_words_are_found_between_tags_and_placeholders(ask: TestClient) -> None:
         assert text[start:end].upper() == word["text"]
     sources = [word["source"][0][0] for word in words]
     assert sources == [15, 9, 3]
+
+
+HTML = (
+    "<p>AT&amp;T &#8211; b <i>c&nbsp;d</i> 7&lt;9</p>\n<ul><li>caf&eacute; n\xadn <br>e"
+)
+
+
+def test_words_of_html_have_their_places_among_tags_and_entities(
+    ask: TestClient,
+) -> None:
+    for path, asked, read in (
+        ("/v1/translate", {"text": HTML}, lambda reply: reply["translations"][0]),
+        ("/translate", {"q": HTML}, lambda reply: reply),
+    ):
+        body = {**asked, "format": "html", "words": True, **BOTH}
+        found = read(ask.post(path, json=body).json())
+        text = found.get("text") or found["translatedText"]
+        assert "AT&amp;T" in text
+        words = [word["text"] for word in found["words"]]
+        assert words == ["7<9", "D", "C", "B", "–", "AT&T", "E", "NN", "CAFÉ"]
+        for word in found["words"]:
+            assert decode(text[word["start"] : word["end"]]) == word["text"]
+            ((start, end),) = word["source"]
+            assert decode(HTML[start:end]).upper() == word["text"]
+
+
+def test_a_number_that_was_put_back_has_its_place() -> None:
+    document = read_html("<p>a <b>1234</b> bb</p>")
+    words = [
+        WordReport("12", 0, 2, -1.0, []),
+        WordReport("9876", 3, 7, -1.0, [SourceWord(1, "1234", 2, 6)]),
+        WordReport("BB", 8, 10, -1.0, []),
+    ]
+    found = placed(document, "12 9876 BB", words)
+    text = "<p>12 <b>1234</b> BB</p>"
+    assert found.text == text
+    rows = words_of(found)
+    assert [row["text"] for row in rows] == ["12", "1234", "BB"]
+    assert [text[row["start"] : row["end"]] for row in rows] == ["12", "1234", "BB"]
+    assert rows[1]["source"] == [[8, 12]]
+
+
+def test_a_source_word_is_found_where_others_have_no_word() -> None:
+    words = [WordReport("A", 0, 1, -1.0, [SourceWord(1, "a", 7, 8)])]
+    for text, place in (("banana a", [7, 8]), ("banana <i>a</i> c", [10, 11])):
+        found = placed(read_plain(text), "A", words)
+        assert words_of(found)[0]["source"] == [place]
+
+
+def placed(document: TextDocument, translation: str, words: list[WordReport]) -> Answer:
+    """The answer to a document of one segment, by a model that wrote these words."""
+    (segment,) = document.segments
+    prediction = Prediction(
+        translation, -1.0, 1, [Alternative(translation, -1.0, False)], [], words=words
+    )
+    pairs = [
+        (source.start, source.end, word.start, word.end)
+        for word in words
+        for source in word.sources
+    ]
+    written = write_segment(segment, Translated(translation, pairs))
+    text = document.write([written])
+    return Answer(text, "en", None, document, (prediction,), (written,), ("m",))
 
 
 def test_the_source_is_detected_unless_it_is_said(ask: TestClient) -> None:
@@ -108,7 +180,7 @@ def test_what_is_wrong_is_said(ask: TestClient, subtests: pytest.Subtests) -> No
         ({"text": "a", **BOTH, "nbest": 2}, None),
         ({"text": "a\nb", **BOTH, "prefix": "P"}, "prefix"),
         ({"texts": ["a", "b"], **BOTH, "prefix": "P"}, "prefix"),
-        ({"text": "a", **BOTH, "format": "html", "words": True}, "words"),
+        ({"text": "a", **BOTH, "format": "html", "prefix": "P"}, "prefix"),
         ({"text": "a", **BOTH, "format": "pdf"}, "format"),
         ({**BOTH}, "text"),
         ({"texts": [], **BOTH}, "texts"),

@@ -322,7 +322,9 @@ def _guess(
     guesses = list(map(guess, plain))
     if len(documents) > 1 and any(map(_is_weak, guesses)):
         together = guess("\n".join(plain))
-        guesses = [together if _is_weak(own) else own for own in guesses]
+        for place, own in enumerate(guesses):
+            if _is_weak(own):
+                guesses[place] = together
     if any(own.src == UNKNOWN for own in guesses):
         raise Undetected
     return guesses

@@ -107,10 +107,12 @@ class DeepL:
 
     async def usage(self, request: Request) -> Response:
         """Say how many characters the key has used today, or all clients since the start."""
-        count, most = self._count, None
+        count = self._count
+        most: int | None = None
         account = visit_of(request).account
         if account is not None:
-            count, most = account.characters, account.allowance.characters
+            count = account.characters
+            most = account.allowance.characters
         return reply({"character_count": count, "character_limit": most or _NO_LIMIT})
 
     async def glossaries(self) -> Response:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from weft.data.languages import english_name
 from weft.documents.html import read_html
+from weft.documents.plain import read_plain
 from weft.documents.registry import endings
 from weft.serve.bodies import Fields, MissingField, NotJson, read_fields
 from weft.serve.dialects.answers import Answer, Wish, translate_texts
@@ -35,7 +36,6 @@ from weft.serve.dialects.suggestions import Suggestions
 from weft.serve.dialects.words import words_of
 from weft.serve.refusals import (
     Forbidden,
-    Impossible,
     InvalidRequest,
     Refusal,
     TooManyRequests,
@@ -172,12 +172,11 @@ class LibreTranslate:
         kind = fields.text("format", "") or "text"
         if kind not in _FORMATS:
             raise InvalidRequest("format must be text or html", "format")
-        words = fields.flag("words")
-        if kind == "html":
-            if words:
-                raise Impossible("words are given for plain text alone", "words")
-            return Wish(read=read_html, alternatives=self._num_alternatives(fields))
-        return Wish(alternatives=self._num_alternatives(fields), words=words)
+        return Wish(
+            read=read_html if kind == "html" else read_plain,
+            alternatives=self._num_alternatives(fields),
+            words=fields.flag("words"),
+        )
 
     def _num_alternatives(self, fields: Fields) -> int:
         """Return how many other translations are asked for; a number below 0 means none."""

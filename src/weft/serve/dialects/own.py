@@ -34,7 +34,7 @@ from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
 from weft.serve.dialects.words import words_of
 from weft.serve.limits import Limits
-from weft.serve.refusals import Impossible, InvalidRequest, Undetected
+from weft.serve.refusals import InvalidRequest, Undetected
 from weft.serve.service import Service
 from weft.serve.visits import caller_of
 
@@ -193,16 +193,15 @@ class Own:
         """Return what is asked for, and how translations are to be found."""
         limits = self.service.limits
         is_html = fields.choice("format", ("text", "html"), "text") == "html"
-        words = fields.flag("words")
-        if is_html and words:
-            raise Impossible("words are given for plain text alone", "words")
         prefix = fields.text("prefix", "")
+        if prefix and is_html:
+            raise InvalidRequest("prefix is for plain text", "prefix")
         if prefix and (len(texts) > 1 or len(texts[0].split("\n")) > 1):
             raise InvalidRequest("prefix is for one text of one line", "prefix")
         return Wish(
             read=read_html if is_html else read_plain,
             alternatives=fields.number("n_best", 1, limits.max_alternatives + 1, 1) - 1,
-            words=words,
+            words=fields.flag("words"),
             model=fields.text("model", "") or None,
             settings=_settings(fields, limits),
         )

@@ -4,9 +4,13 @@ it gets back, the probability of each, and the words that it comes from.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
+from weft.documents.document import Segment
+from weft.documents.document import Translated as Aligned
+from weft.documents.html import decoded_spans
+from weft.documents.numbers import repair_numbers
+from weft.predict.prediction import Prediction
 from weft.predict.words import SourceWord
 from weft.serve.dialects.answers import Answer
 
@@ -84,38 +88,78 @@ def _placed(answer: Answer) -> Iterator[_Word]:
     for number, (segment, prediction, written) in enumerate(rows):
         src_start += len(document.skeleton[number])
         tgt_start += len(document.skeleton[number])
-        tags = [item.raw for item in segment.items]
         words = prediction.words or ()
-        sources = chain.from_iterable(word.sources for word in words if is_direct)
-        asked = {(one.start, one.end) for one in sources}
-        source = _places(segment.text, asked, _hidden(segment.source, tags))
-        target = _places(
-            prediction.text,
-            {(word.start, word.end) for word in words},
-            _hidden(written, tags),
-        )
-        for word in words:
-            found = target.get((word.start, word.end))
+        source = _Places(segment, segment.text, segment.source)
+        target, places = _written_places(segment, prediction, written)
+        for word, place in zip(words, places, strict=True):
+            found = target.of(*place)
             if found is not None:
+                sources = word.sources if is_direct else ()
                 yield _Word(
-                    word.text,
+                    target.text[slice(*place)],
                     tgt_start + found[0],
                     tgt_start + found[1],
                     word.probability,
-                    tuple(_moved(word.sources, source, src_start)),
+                    tuple(_moved(sources, source, src_start)),
                 )
         src_start += len(segment.source)
         tgt_start += len(written)
 
 
+def _written_places(
+    segment: Segment, prediction: Prediction, written: str
+) -> tuple["_Places", list[Range]]:
+    """Return where characters of a translation are written, and the places of its words in it.
+
+    Numbers may have been put back, as `write_segment` does.
+    """
+    own = [(0, 0, word.start, word.end) for word in prediction.words or ()]
+    translated = Aligned(prediction.text, own)
+    if segment.keeps_numbers:
+        segment, translated = repair_numbers(segment, translated)
+    places = [(start, end) for _, _, start, end in translated.alignment]
+    return _Places(segment, translated.text, written), places
+
+
 def _moved(
-    words: Sequence[SourceWord], places: dict[Range, Range], start: int
+    words: Sequence[SourceWord], places: "_Places", start: int
 ) -> Iterator[Range]:
     """Yield where source words stand in the whole text."""
     for word in words:
-        found = places.get((word.start, word.end))
+        found = places.of(word.start, word.end)
         if found is not None:
             yield (start + found[0], start + found[1])
+
+
+class _Places:
+    """The places of a text's characters in a stretch of a document, which has the same characters
+    in the same order, with tags, entities and other white space.
+    """
+
+    def __init__(self, segment: Segment, text: str, stretch: str) -> None:
+        """Find them; none, where the characters are not the same."""
+        self.text = text
+        self._is_same = stretch == text
+        self._spans = {} if self._is_same else _spans(segment, text, stretch)
+
+    def of(self, start: int, end: int) -> Range | None:
+        """Return the place of a word of the text."""
+        if self._is_same:
+            return (start, end)
+        first, last = self._spans.get(start), self._spans.get(end - 1)
+        return (first[0], last[1]) if first and last else None
+
+
+def _spans(segment: Segment, text: str, stretch: str) -> dict[int, Range]:
+    """Return where each solid character of a text is written in a stretch of its document."""
+    hidden = _hidden(stretch, [item.raw for item in segment.items])
+    spans = [(place, place + 1) for place in range(len(hidden))]
+    if segment.escapes:
+        hidden, spans = decoded_spans(hidden)
+    own, there = _solid(text), _solid(hidden)
+    if _letters(text, own) != _letters(hidden, there):
+        return {}
+    return {i: spans[j] for i, j in zip(own, there, strict=True)}
 
 
 def _hidden(text: str, tags: Sequence[str]) -> str:
@@ -125,18 +169,17 @@ def _hidden(text: str, tags: Sequence[str]) -> str:
     return text
 
 
-def _places(text: str, asked: set[Range], whole: str) -> dict[Range, Range]:
-    """Return for stretches of a text where they stand in a longer one, which has them in the same
-    order.
-    """
-    found: dict[Range, Range] = {}
-    at = 0
-    for start, end in sorted(asked):
-        place = whole.find(text[start:end], at)
-        if place >= 0:
-            at = place + end - start
-            found[start, end] = (place, at)
-    return found
+def _letters(text: str, places: Sequence[int]) -> list[str]:
+    return [text[place] for place in places]
+
+
+def _solid(text: str) -> list[int]:
+    """Return the places of the characters that are neither white space nor hidden."""
+    return [
+        place
+        for place, character in enumerate(text)
+        if character != _HIDDEN and not character.isspace()
+    ]
 
 
 def _cut(text: str, places: Sequence[Range]) -> Iterator[str]:
