@@ -43,3 +43,16 @@ def test_answers_are_sent_at_once() -> None:
     (listener,) = bound_sockets("127.0.0.1", [0])
     with listener:
         assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_a_refusal_reaches_a_client_that_is_still_sending(server: Running) -> None:
+    """Such as a proxy, which sends the whole body before it reads, and asks to be left then."""
+    size = 8 * 2**20  # more than sockets hold
+    head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+    with socket.create_connection(server.address, timeout=20) as one:
+        one.sendall(head.encode() + b"x" * size)
+        received = b"".join(iter(lambda: one.recv(4096), b""))
+    head_of_answer, _, body = received.partition(b"\r\n\r\n")
+    assert head_of_answer.startswith(b"HTTP/1.1 413 ")
+    assert "larger than" in json.loads(body)["error"]

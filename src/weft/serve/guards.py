@@ -87,7 +87,7 @@ class Entrance:
             return
         visit = begin_visit(scope, self._limits)
         inbox = _Inbox(scope, receive, visit, self._limits)
-        sending = _sending(visit, send)
+        sending = _sending(visit, inbox, send)
         try:
             await self._answer(scope, visit, inbox, sending)
         finally:
@@ -139,6 +139,7 @@ class _Inbox:
         self._visit = visit
         self._left = visit.caller.left
         self._watching: asyncio.Task[None] | None = None
+        self.is_read = False  # whether the body has arrived, or the client has left
         self._room = most_bytes(scope, limits)
         self._most = self._room
         length = Headers(scope=scope).get("content-length", "")
@@ -153,15 +154,27 @@ class _Inbox:
             return {"type": "http.disconnect"}
         if self._expected > self._most:
             raise self._too_large()
-        message = await self._receive()
+        message = await self._next()
         if message["type"] == "http.disconnect":
             self._left.set()
             return message
         self._room -= len(message.get("body", b""))
         if self._room < 0:
             raise self._too_large()
-        if not message.get("more_body", False):
+        if self.is_read:
             self._watching = asyncio.create_task(self._watch())
+        return message
+
+    async def read_out(self) -> None:
+        """Take what a refused client still sends: a connection that closes on unread bytes is
+        reset, and the answer lost. How long that may take is the connection's limit.
+        """
+        while not self.is_read:
+            await self._next()
+
+    async def _next(self) -> Message:
+        message = await self._receive()
+        self.is_read = not message.get("more_body", False)
         return message
 
     def close(self) -> None:
@@ -185,8 +198,11 @@ def most_bytes(scope: Scope, limits: Limits) -> int:
     return limits.max_body + (limits.max_file if is_form else 0)
 
 
-def _sending(visit: Visit, send: Send) -> Send:
-    """Return a sender that adds the headers of every answer and notes its status."""
+def _sending(visit: Visit, inbox: _Inbox, send: Send) -> Send:
+    """Return a sender that adds the headers of every answer and notes its status.
+
+    An answer to half a request is sent at once, and ends when the request has.
+    """
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -202,6 +218,10 @@ def _sending(visit: Visit, send: Send) -> Send:
                 raise ClientDisconnect
         else:
             visit.is_over = True
+            if not inbox.is_read:
+                await send({**message, "more_body": True})
+                await inbox.read_out()
+                message = {"type": "http.response.body"}
         await send(message)
 
     return sending
