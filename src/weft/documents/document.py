@@ -71,6 +71,8 @@ class Segment:
 
     def escape(self, text: str) -> str:
         """Write a text as the document does."""
+        if not self.escapes:
+            return text
         table = {ord(character): entity for character, entity in self.escapes.items()}
         return text.translate(table)
 

@@ -17,6 +17,8 @@ _CLOSING = ".,;:!?)]}…»”’%，。！？；：、）」』】》"
 _AROUND = {"(": ")", "[": "]", '"': '"', "'": "'", "„": "“", "“": "”", "«": "»"}
 _AROUND |= {"‘": "’", "»": "«", "「": "」", "『": "』", "（": "）", "&quot;": "&quot;"}
 _LONGEST_COMMA = 8
+# white space other than spaces and line breaks
+_HARD = re.compile(r"[^\S \t\r\n\f]")
 _COMMA = re.compile(r"[,;:–—-]\s++$")
 # what binds a placeholder to the text after it, as in "{name}: hello"
 _BOUND = re.compile(r"[,;:.!?…)\]–—-]++(?=\s|$)")
@@ -321,6 +323,14 @@ class _Text:
         )
 
     def _add_text(self, raw: str) -> None:
+        if not self._syntax.collapses and not _HARD.search(raw):
+            # white space that stays as it is is text like any other, but at the edges
+            inner = raw.strip()
+            head, _, tail = raw.partition(inner) if inner else (raw, "", "")
+            self._gap.whites[-1] += head
+            self._add_chunk(inner)
+            self._gap.whites[-1] += tail
+            return
         place = 0
         for match in self._syntax.white.finditer(raw):
             self._add_chunk(raw[place : match.start()])
@@ -386,4 +396,4 @@ class _Text:
 
 def _is_hard(white: str) -> bool:
     """Return whether there is more to some white space than spaces and line breaks."""
-    return bool(white.strip(" \t\r\n\f"))
+    return bool(_HARD.search(white))

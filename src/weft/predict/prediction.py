@@ -133,6 +133,8 @@ def repeats(ids: Sequence[int], longest: int = 16) -> bool:
     That is a single token seven times, two tokens four times, or 3 to `longest` tokens three times.
     """
     for period in range(1, longest + 1):
+        if len(ids) < period + max(2 * period, 6):
+            return False
         run = 0
         for here, before in zip(ids[period:], ids, strict=False):
             run = run + 1 if here == before else 0

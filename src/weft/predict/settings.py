@@ -168,3 +168,6 @@ class DecodingSettings:
 
     def _given(self, *names: str) -> list[str]:
         return [name for name in names if getattr(self, name) is not None]
+
+
+USUAL = DecodingSettings()

@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
+from operator import getitem
 from typing import Any
 
 from weft.config import DecodingSection
@@ -27,7 +28,7 @@ from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeat
 from weft.predict.ranking import by_coverage, least_risk
 from weft.predict.rows import Member, Planned, Resolved, RowSearch, written
 from weft.predict.segments import Plan, RowLengths, SourceRow, plan_rows
-from weft.predict.settings import DecodingSettings
+from weft.predict.settings import USUAL, DecodingSettings
 from weft.predict.stems import Spellings
 from weft.predict.text import one_line
 from weft.predict.words import Segment, WordReport, WordReporter
@@ -404,13 +405,11 @@ class Translator(TellsLanguages):
             if attention is None:
                 return nothing
             return replace(nothing, alignments=[], words=[])
-        n_best: list[Alternative] = []
-        for j in range(max(map(len, segments))):
-            chosen = [segment[min(j, len(segment) - 1)] for segment in segments]
-            n_best.append(self._join(plan, chosen))
+        texts = [list(map(self.text_of, segment)) for segment in segments]
+        count = max(map(len, segments))
+        n_best = [self._join(plan, segments, texts, j) for j in range(count)]
         best = [segment[0] for segment in segments]
         tokens = [self.tgt_tokenizer.pieces(written(hypothesis)) for hypothesis in best]
-        texts = [self.text_of(hypothesis) for hypothesis in best]
         log_probs = [hypothesis.token_log_probs for hypothesis in best]
         alignments = None
         words = None
@@ -426,7 +425,7 @@ class Translator(TellsLanguages):
             tokens=list(chain.from_iterable(tokens)),
             source_cut=plan.cut,
             output_limit=self._output_limit(plan.rows, best, settings),
-            empty=not all(map(str.strip, texts)),
+            empty=not all(ranked[0].strip() for ranked in texts),
             repetition=any(repeats(hypothesis.ids) for hypothesis in best),
             short=any(map(self._is_too_short, plan.rows, best)),
             alignments=alignments,
@@ -489,12 +488,20 @@ class Translator(TellsLanguages):
         least = FAR_BELOW * self.least_ratio * num_src
         return num_src >= LONG_SOURCE and len(hypothesis.ids) < least
 
-    def _join(self, plan: Plan, segments: list[Hypothesis]) -> Alternative:
-        """Join one hypothesis of each segment to a translation of the text."""
-        score = sum(segment.score for segment in segments) / len(segments)
-        texts = [self.text_of(segment) for segment in segments]
-        is_cut = plan.cut or not all(segment.finished for segment in segments)
-        return Alternative(plan.join(texts, self.tgt_lang), score, is_cut)
+    def _join(
+        self,
+        plan: Plan,
+        segments: Sequence[Sequence[Hypothesis]],
+        texts: Sequence[Sequence[str]],
+        place: int,
+    ) -> Alternative:
+        """Join the hypothesis at a place of each segment, its last where there are fewer."""
+        places = [min(place, len(segment) - 1) for segment in segments]
+        chosen = list(map(getitem, segments, places))
+        joined = plan.join(list(map(getitem, texts, places)), self.tgt_lang)
+        score = sum(hypothesis.score for hypothesis in chosen) / len(chosen)
+        is_cut = plan.cut or not all(hypothesis.finished for hypothesis in chosen)
+        return Alternative(joined, score, is_cut)
 
     def text_of(self, hypothesis: Hypothesis) -> str:
         """Return a hypothesis of a row as text."""
@@ -509,7 +516,8 @@ def _requested(
         raise UsageError(
             f"settings are DecodingSettings, not a {type(settings).__name__}; options are given by name"
         )
-    return replace(settings or DecodingSettings(), **options)
+    settings = settings or USUAL
+    return replace(settings, **options) if options else settings
 
 
 def _utility(requested: DecodingSettings) -> str:

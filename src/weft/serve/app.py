@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from weft.documents.registry import endings
 from weft.folder.version import installed_version
 from weft.serve.dialects.dialect import Dialect
+from weft.serve.fixed import FixedRoutes
 from weft.serve.guards import Doors, Entrance, Fault
 from weft.serve.keys import Gate, Keys
 from weft.serve.limits import Limits
@@ -86,11 +87,13 @@ def build_app(
         telemetry=_NO_TELEMETRY,
         exception_handlers=_handlers(refuse),
     )
-    app.include_router(_own_routes(app, service, dialects, metrics, settings))
-    for dialect in dialects:
-        app.include_router(dialect.routes(service))
+    routers = [_own_routes(app, service, dialects, metrics, settings)]
+    routers += [dialect.routes(service) for dialect in dialects]
+    for router in routers:
+        app.include_router(router)
     _add_pages(app, pages)
-    gate = Gate(app, service.limits, settings.keys, _is_open)
+    quick = FixedRoutes(app, routers)
+    gate = Gate(quick, service.limits, settings.keys, _is_open)
     doors = Doors(gate, settings.hosts, settings.origins)
     return Entrance(doors, service.limits, refuse, _watcher(metrics))
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,8 @@ class Catalogue:
         Pairs that no model serves are translated over the language `pivot`. Raises UsageError where
         no model has it.
         """
-        self.models = {model.id: model for model in models}
+        self._take({model.id: model for model in models})
         self.pivot = self._pivot(pivot) if pivot else ""
-        self.detector = self._joined_detector()
 
     def model(self, name: str | None, kind: str) -> ServedModel:
         """Return the model of a name, or the first of a kind; raise UnknownModel."""
@@ -87,13 +87,11 @@ class Catalogue:
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the language pairs, each once."""
-        pairs = ((model.src, model.tgt) for model in self.of("translation"))
-        return list(dict.fromkeys(pairs))
+        return list(self._by_pair)
 
     def languages(self) -> list[str]:
         """Return every language that a translator reads or writes, each once."""
-        both = [code for pair in self.pairs() for code in pair]
-        return list(dict.fromkeys(both))
+        return list(self._languages)
 
     def language(
         self, code: str, param: str, among: Sequence[str] | None = None
@@ -117,9 +115,7 @@ class Catalogue:
         That is the catalogue's own, if it has one, or with `pivot` any. Raises UnknownPair where
         there are none.
         """
-        by_pair: dict[tuple[str, str], ServedModel] = {}
-        for model in self.of("translation"):
-            by_pair.setdefault((model.src, model.tgt), model)
+        by_pair = self._by_pair
         if direct := by_pair.get((src, tgt)):
             return (direct,)
         for between in self.languages() if pivot else (self.pivot,):
@@ -139,8 +135,7 @@ class Catalogue:
 
     def replace(self, model: ServedModel) -> None:
         """Put a model in the place of that of its name; what runs on the other ends there."""
-        self.models = {**self.models, model.id: model}
-        self.detector = self._joined_detector()
+        self._take({**self.models, model.id: model})
 
     def changed(self) -> list[ServedModel]:
         """Return the models whose folders hold another one by now."""
@@ -149,6 +144,15 @@ class Catalogue:
             for model in self.models.values()
             if when_written(model.folder) not in (0, model.created)
         ]
+
+    def _take(self, models: dict[str, ServedModel]) -> None:
+        """Serve these models, and note what every request asks of them."""
+        self.models = models
+        self._by_pair: dict[tuple[str, str], ServedModel] = {}
+        for model in self.of("translation"):
+            self._by_pair.setdefault((model.src, model.tgt), model)
+        self._languages = dict.fromkeys(chain.from_iterable(self._by_pair))
+        self.detector = self._joined_detector()
 
     def _pivot(self, code: str) -> str:
         try:

@@ -33,7 +33,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request; refuse a connection too many."""
-        super().connection_made(transport)
+        super().connection_made(_Joining(transport, self.loop))  # type: ignore[arg-type]
         if len(self.connections) > self.limits.max_connections:
             transport.abort()
             return
@@ -123,6 +123,39 @@ class Connection(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
         self._follow()
+
+
+class _Joining:
+    """A transport that sends what is written in one turn of the event loop together.
+
+    The head of an answer and its body are two writes of uvicorn: two calls of the system, and two
+    packets.
+    """
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if data:
+            if not self._written:
+                self._loop.call_soon(self._send)
+            self._written.append(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        if self._written:
+            self._transport.write(b"".join(self._written))
+            self._written.clear()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 def connection_within(limits: Limits) -> type[Connection]:

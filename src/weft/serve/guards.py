@@ -9,6 +9,7 @@ import logging
 import re
 import traceback
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from ipaddress import ip_address
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -345,6 +346,7 @@ def _is_hidden(headers: Headers, scope: Scope) -> bool:
     return not (is_link and scope["method"] in _READING)
 
 
+@lru_cache(maxsize=64)
 def _is_address(name: str) -> bool:
     try:
         ip_address(name.strip("[]"))

@@ -76,11 +76,13 @@ class Pool:
         """Return the results of submitted jobs, as `run`."""
         if not jobs:
             return []
-        everything = asyncio.gather(*(job.future for job in jobs))
         caller = jobs[0].caller
         seconds = caller.deadline - time.monotonic()
         try:
-            return await asyncio.wait_for(everything, max(0.0, seconds))
+            async with asyncio.timeout(max(0.0, seconds)):
+                if len(jobs) == 1:
+                    return [await jobs[0].future]
+                return await asyncio.gather(*(job.future for job in jobs))
         except TimeoutError:
             raise TooLate from None
         finally:

@@ -6,7 +6,7 @@ breaks, blank lines, indents and tags come back (`weft.documents`).
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -18,7 +18,7 @@ from weft.documents.plain import read_plain
 from weft.documents.writing import write_segment
 from weft.errors import UsageError
 from weft.predict.prediction import Prediction
-from weft.predict.settings import DecodingSettings
+from weft.predict.settings import USUAL, DecodingSettings
 from weft.serve.catalogue import Catalogue, ServedModel
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
@@ -43,7 +43,7 @@ class Wish:
     alternatives: int = 0
     words: bool = False
     model: str | None = None
-    settings: DecodingSettings = field(default_factory=DecodingSettings)
+    settings: DecodingSettings = USUAL
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def _settings(
         wanted["n_best"] = count
         if settings.beam_size is None and settings.sampling is None:
             wanted["beam_size"] = max(model.predictor.decoding.beam_size, count)
-    return replace(settings, **wanted)
+    return replace(settings, **wanted) if wanted else settings
 
 
 def _parts(texts: Sequence[str], limits: Limits) -> list[list[str]]:
