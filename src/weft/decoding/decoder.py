@@ -60,6 +60,64 @@ for.
 """
 
 
+@dataclass(frozen=True)
+class Beams:
+    """The hypotheses of all sentences of a decoder: arrays that a step reads and changes.
+
+    Shapes: S sentences, k hypotheses of each, T positions, L lengths. `lengths`, `sizes`,
+    `max_lens` and `eos_ids` are (S), `penalties` (S L), `log_probs` and `newest` (S k), `tokens`,
+    `ancestors` and `token_log_probs` (S k T); what they hold says `weft.decoding.places`.
+    """
+
+    lengths: Indices
+    sizes: Indices
+    max_lens: Indices
+    eos_ids: Tokens
+    penalties: Floats
+    log_probs: Floats
+    token_log_probs: Floats
+    newest: Tokens
+    tokens: Tokens
+    ancestors: Tokens
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """The A sentences of a step of beams, the widest of k: the scores of their hypotheses and which of
+    them ended (A k), what no hypothesis that goes on can score above (A), and which sentences are
+    broken (A), as their logits are not numbers.
+    """
+
+    scores: Floats
+    ended: NDArray[np.bool_]
+    bounds: Floats
+    broken: NDArray[np.bool_]
+
+    def of(self, sentences: NDArray[np.bool_]) -> "Advanced":
+        """Return what is known of some sentences."""
+        return Advanced(
+            self.scores[sentences],
+            self.ended[sentences],
+            self.bounds[sentences],
+            self.broken[sentences],
+        )
+
+
+@runtime_checkable
+class Advances(Protocol):
+    """A decoder that takes whole steps of beams by itself."""
+
+    def advance(
+        self, beams: Beams, active: Indices, width: int, banned: Tokens, /
+    ) -> Advanced:
+        """Extend the first `width` hypotheses of the active sentences (A) by a token each.
+
+        No row may go on with a banned id. The lengths stay; so does all of a broken sentence.
+        Raises MemoryError, before anything has changed.
+        """
+        ...
+
+
 @runtime_checkable
 class Decoder(Protocol):
     """Sentences under way, and their next tokens: all that the search knows of a model."""

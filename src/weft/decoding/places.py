@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.decoding.decoder import Decoder, Floats
+from weft.decoding.decoder import Advances, Beams, Decoder, Floats
 from weft.decoding.prefixes import MOST_ROWS, prefix_len_ahead, prefix_rows
 from weft.decoding.samples import Drawing
 from weft.decoding.sentences import BeamSettings, Line, SampleSettings, Sentence
@@ -50,6 +50,9 @@ class Places:
         self.token_log_probs = np.zeros((*shape, 32), np.float32)
         # S T: of a sentence with so many tokens
         self.penalties = np.ones((num_sentences, 32), np.float32)
+        self._beams: Beams | None = None  # the arrays together; None: one was replaced
+        # a decoder that takes whole steps of beams, where this one does
+        self._advances = decoder if isinstance(decoder, Advances) else None
         self._mix: Mix | None = None  # None: not known since a sentence came or went
         self._held: list[Sentence] = []  # that did not fit beside those they came with
         self._ended: list[tuple[int, Outcome]] = []  # that need no step
@@ -182,6 +185,7 @@ class Places:
         if missing > 0:
             room = ((0, 0), (0, 2 * missing))
             self.penalties = np.pad(self.penalties, room, constant_values=1.0)
+            self._beams = None
         width = self.penalties.shape[1]
         self.penalties[index] = penalty_table(alpha, width)
 
@@ -281,3 +285,22 @@ class Places:
         self.tokens = np.pad(self.tokens, room)
         self.ancestors = np.pad(self.ancestors, room)
         self.token_log_probs = np.pad(self.token_log_probs, room)
+        self._beams = None
+
+    @property
+    def beams(self) -> Beams:
+        """Return the arrays that a step of beams reads and changes."""
+        if self._beams is None:
+            self._beams = Beams(
+                self.lengths,
+                self.beam_sizes,
+                self.max_lens,
+                self.eos_ids,
+                self.penalties,
+                self.log_probs,
+                self.token_log_probs,
+                self.newest_tokens,
+                self.tokens,
+                self.ancestors,
+            )
+        return self._beams

@@ -14,6 +14,8 @@ import numpy as np
 
 from weft.decoding.decoder import (
     FREE,
+    Advanced,
+    Advances,
     Floats,
     Hypothesis,
     Indices,
@@ -60,6 +62,9 @@ class Search(Places):
             mix.active
         ]  # of the newest token of each beam, bos at 0
         self._make_room(int(positions.max()) + 1)
+        if self._advances and self._is_plain(mix, positions):
+            self._advance_together(mix, self._advances)
+            return
         try:
             # k candidates a hypothesis are enough: the k best of a beam are among them
             top_log_probs, top_ids = self._candidates(mix)  # A k m
@@ -78,14 +83,38 @@ class Search(Places):
             positions = positions[is_whole]
         if len(active):
             self._record(active, positions, extensions)
-            self._end_what_is_done(active, positions, extensions)
+            self._end_what_is_done(active, self._scored(active, positions, extensions))
 
-    def _end_what_is_done(
+    def _is_plain(self, mix: Mix, positions: Indices) -> bool:
+        """Return whether nothing is drawn or forced in a step, and all rows ban the same ids."""
+        is_forced = positions < self.prefix_lens[mix.active]
+        return (
+            mix.banned is not None and not mix.has_samples and not np.any(is_forced)
+        )
+
+    def _advance_together(self, mix: Mix, decoder: Advances) -> None:
+        """Take a plain step by the decoder itself: the same step, without what NumPy adds to it."""
+        assert mix.banned is not None
+        try:
+            found = decoder.advance(self.beams, mix.active, mix.width, mix.banned)
+        except MemoryError as error:
+            self._relieve(mix, error)
+            return
+        active = mix.active
+        if found.broken.any():
+            for index in active[found.broken].tolist():
+                self._end(index, DivergedError(NO_NUMBERS))
+            is_whole = ~found.broken
+            active = active[is_whole]
+            found = found.of(is_whole)
+        if len(active):
+            self._end_what_is_done(active, found)
+
+    def _scored(
         self, active: Indices, positions: Indices, extensions: Extensions
-    ) -> None:
-        """Score what a step has found, and end the sentences that are done."""
+    ) -> Advanced:
+        """Score what a step has found."""
         log_probs = extensions.totals  # A k
-        width = log_probs.shape[1]
         eos_ids = self.eos_ids[active]
         is_eos = extensions.tokens == eos_ids[:, None]
         # a beam with fewer than k candidates is filled up with some of probability 0
@@ -94,25 +123,30 @@ class Search(Places):
         lengths = positions + 1
         penalties = self.penalties[active, lengths]
         scores = log_probs / penalties[:, None]
-        self._keep_ended(active, ended, scores)
-        # what ended leaves the beam: with -inf it is neither extended nor chosen again
-        live_log_probs = np.where(ended, -np.inf, log_probs)
-        self.log_probs[active, :width] = live_log_probs
-        self.lengths[active] = lengths
         # A log-probability only falls, and the penalty is largest at one end of the lengths that
         # are left: no hypothesis can score above this bound.
-        max_lens = self.max_lens[active]
-        last_penalties = self.penalties[active, max_lens]
+        last_penalties = self.penalties[active, self.max_lens[active]]
         next_penalties = self.penalties[active, lengths + 1]
         largest = np.maximum(last_penalties, next_penalties)
+        live_log_probs = np.where(ended, -np.inf, log_probs)
         bounds = live_log_probs.max(1) / largest
+        return Advanced(scores, ended, bounds, extensions.is_broken)
+
+    def _end_what_is_done(self, active: Indices, found: Advanced) -> None:
+        """Keep the hypotheses that ended, and end the sentences that are done."""
+        self.lengths[active] += 1
+        if found.ended.any():
+            self._keep_ended(active, found.ended, found.scores)
+            # what ended leaves the beam: with -inf it is neither extended nor chosen again
+            places, beams = np.nonzero(found.ended)
+            self.log_probs[active[places], beams] = -np.inf
         # until a pool is full, its worst score is -inf, and no beam with a live hypothesis is
         # hopeless
-        is_hopeless = bounds <= self.worst_scores[active]
-        is_done = is_hopeless | (lengths >= max_lens)
+        is_hopeless = found.bounds <= self.worst_scores[active]
+        is_done = is_hopeless | (self.lengths[active] >= self.max_lens[active])
         for i in np.flatnonzero(is_done).tolist():
             # what is live at the limit is cut; what is live in a hopeless beam finds a full pool
-            live_scores = np.where(ended[i], -np.inf, scores[i])
+            live_scores = np.where(found.ended[i], -np.inf, found.scores[i])
             self._finish(int(active[i]), live_scores)
 
     def _mix_of(self, numbers: Collection[int] | None) -> Mix | None:
@@ -304,7 +338,7 @@ class Search(Places):
         for i, beam in np.argwhere(ended & is_better).tolist():
             index = int(active[i])
             slot = self._slot(index)
-            length = int(self.lengths[index]) + 1
+            length = int(self.lengths[index])
             score = scores[i, beam]
             hypothesis = self._hypothesis(index, beam, length, score, True)
             if slot.drawing is not None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.decoder import Ids, StepInput, TopK
+from weft.decoding.decoder import Advanced, Beams, Ids, Indices, StepInput, TopK
 from weft.engine.weights import Attention, Floats, Layer, Linear, Norm, Weights
 from weft.kernels import native
 from weft.kernels.activations import ACTIVATIONS, NORMS
@@ -87,6 +87,19 @@ _WHOLE = (
         "num_heads",
     ),
 )
+
+
+_BEAMS = (
+    *("lengths", "sizes", "max_lens", "eos_ids", "penalties", "log_probs"),
+    *("token_log_probs", "newest", "tokens", "ancestors"),
+)
+
+
+class _Beams(ctypes.Structure):
+    _fields_ = (
+        *((name, _LONG) for name in ("places", "room", "most")),
+        *((name, _POINTER) for name in _BEAMS),
+    )
 
 
 class _Model(ctypes.Structure):
@@ -202,6 +215,13 @@ def library() -> ctypes.CDLL:
                 *[_POINTER] * 3,
                 *(_LONG, _POINTER, _POINTER, _POINTER, _LONG),
                 *(_POINTER, _LONG),
+            ),
+        ),
+        "decoding_advance": (
+            ctypes.c_int,
+            (
+                *(_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG),
+                *[_POINTER] * 4,
             ),
         ),
     }
@@ -429,6 +449,9 @@ class Session:
         )
         if not self._handle:
             raise MemoryError
+        # those of the last step, which seldom change, and where their arrays are
+        self._beams: Beams | None = None
+        self._places = _Beams()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -538,6 +561,34 @@ class Session:
         self._refuse_failure(status)
         return best, ids, every
 
+    def advance(
+        self, beams: Beams, active: Indices, width: int, banned: NDArray[np.int32]
+    ) -> Advanced:
+        """Extend the beams of some sentences, as `weft.decoding.decoder.Advances`."""
+        if self._beams is not beams:
+            self._beams = beams
+            self._places = _places_of(beams)
+        count = len(active)
+        scores = np.empty((count, width), np.float32)
+        ended = np.empty((count, width), np.bool_)
+        bounds = np.empty(count, np.float32)
+        broken = np.empty(count, np.bool_)
+        status = self._library.decoding_advance(
+            self._handle,
+            ctypes.byref(self._places),
+            count,
+            active.ctypes.data,
+            width,
+            banned.ctypes.data,
+            len(banned),
+            scores.ctypes.data,
+            ended.ctypes.data,
+            bounds.ctypes.data,
+            broken.ctypes.data,
+        )
+        self._refuse_failure(status)
+        return Advanced(scores, ended, bounds, broken)
+
     def _filled_up(self, beside: Floats) -> Floats:
         """Pad rows of d_model numbers to the engine's own width."""
         rows = np.zeros((len(beside), self.engine._model.d_model_padded), np.float32)
@@ -546,6 +597,14 @@ class Session:
 
     def _refuse_failure(self, status: int) -> None:
         native.refuse_failure(self._library, status, "the decoding engine")
+
+
+def _places_of(beams: Beams) -> _Beams:
+    """Say where the arrays of beams are."""
+    addresses = {name: getattr(beams, name).ctypes.data for name in _BEAMS}
+    _, places, room = beams.tokens.shape
+    most = beams.penalties.shape[1]
+    return _Beams(places=places, room=room, most=most, **addresses)
 
 
 def _end_to_end(rows: Sequence[Ids]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

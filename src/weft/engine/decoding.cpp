@@ -54,6 +54,17 @@ struct Model {
     Norm encoder_norm, decoder_norm;
     Matrix projection, listed;  // the same twice: in panels, and one output behind the other for those of a shortlist
 };
+
+// The beams of all slots, as decoding/places.py has them: `places` hypotheses of each, `room` tokens of each of these,
+// `most` penalties of a slot, by the number of tokens.
+struct Beams {
+    int64_t places, room, most;
+    const int64_t *lengths, *sizes, *max_lens;
+    const int32_t* eos_ids;
+    const float* penalties;
+    float *log_probs, *token_log_probs;
+    int32_t *newest, *tokens, *ancestors;
+};
 }
 
 namespace {
@@ -728,6 +739,124 @@ void step(Session& session, int64_t rows, const int64_t* slots, const int64_t* p
     }
 }
 
+// Steps of beams. What is chosen here is what `best_extensions` of decoding/extensions.py chooses, number for number.
+
+struct Candidate {
+    float total, log_prob;
+    int32_t id, parent;
+};
+
+// The `width` best of all candidates, best first; of equals the earlier one.
+void choose(std::vector<Candidate>& candidates, int64_t width) {
+    for (int64_t n = 0; n < width; n++) {
+        size_t best = n;
+        for (size_t other = n + 1; other < candidates.size(); other++)
+            if (candidates[other].total > candidates[best].total) best = other;
+        std::rotate(candidates.begin() + n, candidates.begin() + best, candidates.begin() + best + 1);
+    }
+}
+
+// Gives each place the history of its parent's.
+template <typename T>
+void follow(T* rows, int64_t stride, int64_t length, const std::vector<Candidate>& parents, int64_t width, std::vector<char>& kept) {
+    kept.resize(width * length * sizeof(T));
+    for (int64_t b = 0; b < width; b++) std::memcpy(kept.data() + b * length * sizeof(T), rows + parents[b].parent * stride, length * sizeof(T));
+    for (int64_t b = 0; b < width; b++) std::memcpy(rows + b * stride, kept.data() + b * length * sizeof(T), length * sizeof(T));
+}
+
+// The rows of a step of beams, one for each live hypothesis.
+struct Live {
+    std::vector<int64_t> slots, places, times, wanted, ban_ends;
+    std::vector<int32_t> tokens, ancestors, banned, ids;
+    std::vector<float> best;
+
+    Live(const Beams& beams, int64_t count, const int64_t* active, int64_t width, const int32_t* ban, int64_t num_banned) {
+        int64_t longest = 0;
+        for (int64_t a = 0; a < count; a++) longest = std::max(longest, beams.lengths[active[a]] + 1);
+        for (int64_t a = 0; a < count; a++)
+            for (int64_t b = 0; b < width; b++) {
+                int64_t place = active[a] * beams.places + b;
+                if (!(beams.log_probs[place] > -std::numeric_limits<float>::infinity())) continue;
+                wanted.push_back(slots.size());
+                slots.push_back(active[a]), places.push_back(b), times.push_back(beams.lengths[active[a]]);
+                tokens.push_back(beams.newest[place]);
+                const int32_t* past = beams.ancestors + place * beams.room;
+                ancestors.insert(ancestors.end(), past, past + longest);
+                banned.insert(banned.end(), ban, ban + num_banned);
+                ban_ends.push_back(banned.size());
+            }
+        best.assign(slots.size() * width, -std::numeric_limits<float>::infinity());
+        ids.assign(slots.size() * width, 0);
+    }
+    int64_t longest() const { return slots.empty() ? 0 : ancestors.size() / slots.size(); }
+};
+
+// Extends the beams of some slots by what was found for their live hypotheses.
+struct Extension {
+    const Beams& beams;
+    const Live& live;
+    int64_t width, row = 0;
+    std::vector<Candidate> candidates;
+    std::vector<char> kept;
+
+    // False where there is no finite number: then nothing is changed.
+    bool extend(int64_t slot, float* scores, uint8_t* ended, float* bound) {
+        const float nothing = -std::numeric_limits<float>::infinity();
+        candidates.clear();
+        bool is_number = true;
+        float most = nothing;
+        for (int64_t b = 0; b < width; b++) {
+            float before = beams.log_probs[slot * beams.places + b];
+            bool is_live = before > nothing;
+            for (int64_t c = 0; c < width; c++) {
+                Candidate one{nothing, nothing, 0, int32_t(b)};
+                if (is_live) one.log_prob = live.best[row * width + c], one.id = live.ids[row * width + c];
+                if (is_live) one.total = before + one.log_prob;
+                is_number = is_number && one.total == one.total;
+                most = std::max(most, one.total);
+                candidates.push_back(one);
+            }
+            row += is_live;
+        }
+        if (!is_number || !std::isfinite(most)) return false;
+        choose(candidates, width);
+        record(slot);
+        score(slot, scores, ended, bound);
+        return true;
+    }
+
+    void record(int64_t slot) {
+        const int64_t length = beams.lengths[slot], first = slot * beams.places, stride = beams.room;
+        if (width > 1) {
+            follow(beams.tokens + first * stride, stride, length, candidates, width, kept);
+            follow(beams.ancestors + first * stride, stride, length, candidates, width, kept);
+            follow(beams.token_log_probs + first * stride, stride, length, candidates, width, kept);
+        }
+        for (int64_t b = 0; b < width; b++) {
+            const Candidate& chosen = candidates[b];
+            const int64_t at = (first + b) * stride + length;
+            beams.tokens[at] = beams.newest[first + b] = chosen.id;
+            beams.ancestors[at] = chosen.parent;
+            beams.token_log_probs[at] = chosen.log_prob;
+            beams.log_probs[first + b] = b < beams.sizes[slot] ? chosen.total : -std::numeric_limits<float>::infinity();
+        }
+    }
+
+    // The scores, which of them ended, and what none that goes on can be above.
+    void score(int64_t slot, float* scores, uint8_t* ended, float* bound) {
+        const float* penalties = beams.penalties + slot * beams.most;
+        const int64_t length = beams.lengths[slot] + 1;
+        float best = -std::numeric_limits<float>::infinity();
+        for (int64_t b = 0; b < width; b++) {
+            float total = beams.log_probs[slot * beams.places + b];
+            scores[b] = total / penalties[length];
+            ended[b] = candidates[b].id == beams.eos_ids[slot] && total > -std::numeric_limits<float>::infinity();
+            if (!ended[b]) best = std::max(best, total);
+        }
+        *bound = best / std::max(penalties[beams.max_lens[slot]], penalties[length + 1]);
+    }
+};
+
 }  // namespace
 
 extern "C" {
@@ -785,5 +914,25 @@ int decoding_step(Session* session, int64_t rows, const int64_t* slots, const in
         if (session->model.kind == BFLOAT16) go(BFloat16());
         if (session->model.kind == FLOAT32) go(Float32());
     });
+}
+
+// A step of the beams of some slots, `width` places of each, in which nothing is drawn or forced and every row bans the
+// same ids. Where a slot is `broken`, nothing of it has changed.
+int decoding_advance(Session* session, const Beams* beams, int64_t count, const int64_t* active, int64_t width,
+                     const int32_t* banned, int64_t num_banned, float* scores, uint8_t* ended, float* bounds, uint8_t* broken) {
+    int status = 0;
+    int failed = guarded([&] {
+        Live live(*beams, count, active, width, banned, num_banned);
+        const int64_t rows = live.slots.size();
+        if (rows)
+            status = decoding_step(session, rows, live.slots.data(), live.places.data(), live.times.data(), live.tokens.data(),
+                                   live.ancestors.data(), live.longest(), nullptr, live.wanted.data(), rows, live.banned.data(),
+                                   live.ban_ends.data(), nullptr, width, live.best.data(), live.ids.data(), nullptr, 0, nullptr, 0);
+        if (status) return;
+        Extension extension{*beams, live, width, 0, {}, {}};
+        for (int64_t a = 0; a < count; a++)
+            broken[a] = !extension.extend(active[a], scores + a * width, ended + a * width, bounds + a);
+    });
+    return failed ? failed : status;
 }
 }
