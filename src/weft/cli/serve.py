@@ -160,6 +160,8 @@ def _logging(level: str) -> Iterator[None]:
     log.addHandler(handler)
     log.setLevel(level.upper())
     log.propagate = False
+    # what the format does not show is not looked for
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     try:
         yield
     finally:

@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -80,9 +81,15 @@ def words_of(text: str) -> Iterator[str]:
     if not text.isascii():
         folded = _ALONE.sub(r" \1 ", unicodedata.normalize("NFC", folded))
     for part in _BETWEEN.split(folded):
-        word = _bare(part)
-        if word and not any(c.isdigit() for c in word):
+        if word := _word_in(part):
             yield word
+
+
+@lru_cache(maxsize=_CACHED)
+def _word_in(part: str) -> str:
+    """Return the word in what stands between two spaces; nothing where there is none."""
+    word = _bare(part)
+    return "" if any(map(str.isdigit, word)) else word
 
 
 def _bare(part: str) -> str:

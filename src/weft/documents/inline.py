@@ -75,6 +75,9 @@ class Builder:
         A tag without a partner among them stays where it is, and ends a segment.
         """
         parts = [part for piece in pieces for part in _parts(piece)]
+        if len(parts) == 1 and parts[0].kind is None:
+            self._segment(parts, 0, 1, {})
+            return
         pieces, partners = _pair(parts, self._syntax.white)
         pieces = _with_marks(pieces)
         begin = 0

@@ -127,17 +127,22 @@ class Prediction:
         return fields
 
 
+# tokens, one after the other, that are the same as those before them
+_SHORTEST_RUN = 6
+
+
 def repeats(ids: Sequence[int], longest: int = 16) -> bool:
     """Return whether a run of tokens repeats itself without a gap.
 
     That is a single token seven times, two tokens four times, or 3 to `longest` tokens three times.
     """
+    # each token of a run stands somewhere before, too
+    if len(ids) - len(set(ids)) < _SHORTEST_RUN:
+        return False
     for period in range(1, longest + 1):
-        if len(ids) < period + max(2 * period, 6):
-            return False
         run = 0
         for here, before in zip(ids[period:], ids, strict=False):
             run = run + 1 if here == before else 0
-            if run >= max(2 * period, 6):
+            if run >= max(2 * period, _SHORTEST_RUN):
                 return True
     return False

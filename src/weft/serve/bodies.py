@@ -224,13 +224,15 @@ async def _read_whole(request: Request, most: int) -> bytes:
 
 async def _read(request: Request, limits: Limits) -> Fields:
     most = limits.max_texts + _OTHER_FIELDS
-    fields = _parse_form(request.scope["query_string"], most)
+    query = request.scope["query_string"]
+    fields = _parse_form(query, most) if query else {}
     if request.method not in _WITHOUT_BODY:
         sent = await _read_sent(request, limits, most)
         return Fields(fields | sent.values, sent.files)
     body = await read_body(request, limits)
     try:
-        return Fields(fields | _parse(request, body, most))
+        kind, _ = _content_type(request)
+        return Fields(fields | _parse(kind, body, most))
     except InvalidRequest:
         return Fields(fields)
 
@@ -239,7 +241,7 @@ async def _read_sent(request: Request, limits: Limits, most: int) -> Fields:
     """Read the body of a method that has one."""
     kind, boundary = _content_type(request)
     if kind != _MULTIPART:
-        return Fields(_parse(request, await read_body(request, limits), most))
+        return Fields(_parse(kind, await read_body(request, limits), most))
     reader = MultipartReader(boundary, limits, most)
     request.scope.setdefault("weft.uploads", []).append(reader)
     async for piece in request.stream():
@@ -254,11 +256,10 @@ def close_files(scope: Any) -> None:
         reader.close()
 
 
-def _parse(request: Request, body: bytes, most: int) -> dict[str, Any]:
+def _parse(kind: str, body: bytes, most: int) -> dict[str, Any]:
     """Return the fields of a body by its type; none of an empty one."""
     if not body.strip():
         return {}
-    kind, _ = _content_type(request)
     if kind == "application/json" or kind.endswith("+json"):
         return parse_object(body)
     if kind != _FORM:

@@ -291,6 +291,8 @@ def key_in_head(scope: Scope) -> str:
         return key.strip()
     if key := headers.get("x-api-key", "").strip():
         return key
+    if not scope["query_string"]:
+        return ""
     query = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=None)
     return query.get("api_key", [""])[0]
 

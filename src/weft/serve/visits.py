@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from itertools import count
 from secrets import token_hex
 from typing import Any
 
@@ -18,6 +19,9 @@ _VISIT = "weft.visit"  # the key of a request's scope
 NO_ROUTE = "none"
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _LEFT = 499
+# Ids of requests: of which start of the server, and which of its requests.
+_START = token_hex(4)
+_NUMBERS = count(1)
 # The request whose answer is being worked out, for who has no other way to it.
 _CURRENT: ContextVar["Visit | None"] = ContextVar("weft.visit", default=None)
 
@@ -28,7 +32,7 @@ class Visit:
 
     caller: Caller
     method: str
-    id: str = field(default_factory=lambda: token_hex(8))
+    id: str = field(default_factory=lambda: f"{_START}{next(_NUMBERS):08x}")
     began: float = field(default_factory=time.monotonic)
     status: int = 0  # 0 until the answer has begun
     code: str = ""  # of a refusal

@@ -1,6 +1,7 @@
 """Languages as clients call them, and as the models do."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from weft.data.languages import canonical, primary
 from weft.serve.catalogue import Catalogue
@@ -43,7 +44,7 @@ def served_language(
     Raises UnknownLanguage where no model has it.
     """
     known = catalogue.languages() if among is None else among
-    wanted = list(_readings(code.strip()))
+    wanted = _readings(code.strip())
     for reading in wanted:
         if reading in known:
             return reading
@@ -54,12 +55,11 @@ def served_language(
     raise UnknownLanguage(code, param)
 
 
-def _readings(code: str) -> Iterator[str]:
-    """Yield the canonical codes that a client's code may mean, the closest first."""
+@lru_cache(maxsize=1000)
+def _readings(code: str) -> tuple[str, ...]:
+    """Return the canonical codes that a client's code may mean, the closest first."""
     asked = canonical(code)
     if asked is None:
-        return
-    yield asked
+        return ()
     meant = _ALIASES.get(asked, asked)
-    yield meant
-    yield from _INSTEAD.get(meant, ())
+    return (asked, meant, *_INSTEAD.get(meant, ()))
