@@ -65,8 +65,9 @@ class Beams:
     """The hypotheses of all sentences of a decoder: arrays that a step reads and changes.
 
     Shapes: S sentences, k hypotheses of each, T positions, L lengths. `lengths`, `sizes`,
-    `max_lens` and `eos_ids` are (S), `penalties` (S L), `log_probs` and `newest` (S k), `tokens`,
-    `ancestors` and `token_log_probs` (S k T); what they hold says `weft.decoding.places`.
+    `max_lens`, `eos_ids` and `worst_scores` are (S), `penalties` (S L), `log_probs` and `newest`
+    (S k), `tokens`, `ancestors` and `token_log_probs` (S k T); what they hold says
+    `weft.decoding.places`.
     """
 
     lengths: Indices
@@ -74,6 +75,7 @@ class Beams:
     max_lens: Indices
     eos_ids: Tokens
     penalties: Floats
+    worst_scores: Floats
     log_probs: Floats
     token_log_probs: Floats
     newest: Tokens
@@ -83,15 +85,18 @@ class Beams:
 
 @dataclass(frozen=True)
 class Advanced:
-    """The A sentences of a step of beams, the widest of k: the scores of their hypotheses and which of
-    them ended (A k), what no hypothesis that goes on can score above (A), and which sentences are
-    broken (A), as their logits are not numbers.
+    """The A sentences of a step of beams, the widest of k: the scores of their hypotheses and which
+    of them ended (A k), what no hypothesis that goes on can score above (A), and which sentences
+    are broken (A), as their logits are not numbers.
+
+    Without `events`, no hypothesis ended, and no sentence is broken or done.
     """
 
     scores: Floats
     ended: NDArray[np.bool_]
     bounds: Floats
     broken: NDArray[np.bool_]
+    events: int = 1
 
     def of(self, sentences: NDArray[np.bool_]) -> "Advanced":
         """Return what is known of some sentences."""
@@ -112,8 +117,8 @@ class Advances(Protocol):
     ) -> Advanced:
         """Extend the first `width` hypotheses of the active sentences (A) by a token each.
 
-        No row may go on with a banned id. The lengths stay; so does all of a broken sentence.
-        Raises MemoryError, before anything has changed.
+        No row may go on with a banned id. All of a broken sentence stays as it was. MemoryError,
+        before anything has changed.
         """
         ...
 

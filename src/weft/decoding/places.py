@@ -297,6 +297,7 @@ class Places:
                 self.max_lens,
                 self.eos_ids,
                 self.penalties,
+                self.worst_scores,
                 self.log_probs,
                 self.token_log_probs,
                 self.newest_tokens,

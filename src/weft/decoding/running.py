@@ -62,7 +62,7 @@ class Search(Places):
             mix.active
         ]  # of the newest token of each beam, bos at 0
         self._make_room(int(positions.max()) + 1)
-        if self._advances and self._is_plain(mix, positions):
+        if mix.is_plain and self._advances and not self._forces(mix, positions):
             self._advance_together(mix, self._advances)
             return
         try:
@@ -83,14 +83,15 @@ class Search(Places):
             positions = positions[is_whole]
         if len(active):
             self._record(active, positions, extensions)
-            self._end_what_is_done(active, self._scored(active, positions, extensions))
+            found = self._scored(active, positions, extensions)
+            self.lengths[active] += 1
+            self._end_what_is_done(active, found)
 
-    def _is_plain(self, mix: Mix, positions: Indices) -> bool:
-        """Return whether nothing is drawn or forced in a step, and all rows ban the same ids."""
-        is_forced = positions < self.prefix_lens[mix.active]
-        return (
-            mix.banned is not None and not mix.has_samples and not np.any(is_forced)
-        )
+    def _forces(self, mix: Mix, positions: Indices) -> bool:
+        """Return whether a row is inside of a prefix."""
+        if not mix.has_prefixes:
+            return False
+        return bool((positions < self.prefix_lens[mix.active]).any())
 
     def _advance_together(self, mix: Mix, decoder: Advances) -> None:
         """Take a plain step by the decoder itself: the same step, without what NumPy adds to it."""
@@ -99,6 +100,8 @@ class Search(Places):
             found = decoder.advance(self.beams, mix.active, mix.width, mix.banned)
         except MemoryError as error:
             self._relieve(mix, error)
+            return
+        if not found.events:
             return
         active = mix.active
         if found.broken.any():
@@ -134,7 +137,6 @@ class Search(Places):
 
     def _end_what_is_done(self, active: Indices, found: Advanced) -> None:
         """Keep the hypotheses that ended, and end the sentences that are done."""
-        self.lengths[active] += 1
         if found.ended.any():
             self._keep_ended(active, found.ended, found.scores)
             # what ended leaves the beam: with -inf it is neither extended nor chosen again
@@ -175,7 +177,10 @@ class Search(Places):
                 banned = None
         width = int(sizes.max())
         candidates = int(searched.max(initial=1))
-        return Mix(active, is_sampled, has_draws, width, candidates, banned)
+        has_prefixes = bool(self.prefix_lens[active].any())
+        return Mix(
+            active, is_sampled, has_draws, has_prefixes, width, candidates, banned
+        )
 
     def _relieve(self, mix: Mix, error: MemoryError) -> None:
         """End the sentence that needs most memory, so that the others can go on.

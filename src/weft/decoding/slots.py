@@ -6,7 +6,7 @@ Shapes: A active sentences.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -77,13 +77,15 @@ class Mix:
     """The active sentences that take a step together (A), and which of them are sampled: some of
     these draw, others take the best.
 
-    The widest of them has `width` hypotheses, and the widest beam that is searched `candidates`.
-    `banned` are the ids that every row bans, None where rows differ.
+    `has_prefixes` says that some began with a prefix. The widest of them has `width` hypotheses,
+    and the widest beam that is searched `candidates`. `banned` are the ids that every row bans,
+    None where rows differ.
     """
 
     active: Indices
     is_sampled: Flags
     has_draws: bool
+    has_prefixes: bool
     width: int
     candidates: int
     banned: Tokens | None
@@ -91,6 +93,11 @@ class Mix:
     @property
     def has_samples(self) -> bool:
         return bool(self.is_sampled.any())
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Return whether nothing is drawn, and all rows ban the same ids."""
+        return self.banned is not None and not self.has_samples
 
     @property
     def has_beams(self) -> bool:

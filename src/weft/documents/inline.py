@@ -399,4 +399,4 @@ class _Text:
 
 def _is_hard(white: str) -> bool:
     """Return whether there is more to some white space than spaces and line breaks."""
-    return bool(_HARD.search(white))
+    return bool(white.strip(" \t\r\n\f"))

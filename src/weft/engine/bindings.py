@@ -90,8 +90,8 @@ _WHOLE = (
 
 
 _BEAMS = (
-    *("lengths", "sizes", "max_lens", "eos_ids", "penalties", "log_probs"),
-    *("token_log_probs", "newest", "tokens", "ancestors"),
+    *("lengths", "sizes", "max_lens", "eos_ids", "penalties", "worst_scores"),
+    *("log_probs", "token_log_probs", "newest", "tokens", "ancestors"),
 )
 
 
@@ -221,7 +221,7 @@ def library() -> ctypes.CDLL:
             ctypes.c_int,
             (
                 *(_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG),
-                *[_POINTER] * 4,
+                *[_POINTER] * 5,
             ),
         ),
     }
@@ -573,6 +573,7 @@ class Session:
         ended = np.empty((count, width), np.bool_)
         bounds = np.empty(count, np.float32)
         broken = np.empty(count, np.bool_)
+        events = _LONG()
         status = self._library.decoding_advance(
             self._handle,
             ctypes.byref(self._places),
@@ -585,9 +586,10 @@ class Session:
             ended.ctypes.data,
             bounds.ctypes.data,
             broken.ctypes.data,
+            ctypes.byref(events),
         )
         self._refuse_failure(status)
-        return Advanced(scores, ended, bounds, broken)
+        return Advanced(scores, ended, bounds, broken, events.value)
 
     def _filled_up(self, beside: Floats) -> Floats:
         """Pad rows of d_model numbers to the engine's own width."""

@@ -59,9 +59,10 @@ struct Model {
 // `most` penalties of a slot, by the number of tokens.
 struct Beams {
     int64_t places, room, most;
-    const int64_t *lengths, *sizes, *max_lens;
+    int64_t* lengths;
+    const int64_t *sizes, *max_lens;
     const int32_t* eos_ids;
-    const float* penalties;
+    const float *penalties, *worst_scores;
     float *log_probs, *token_log_probs;
     int32_t *newest, *tokens, *ancestors;
 };
@@ -843,6 +844,7 @@ struct Extension {
     }
 
     // The scores, which of them ended, and what none that goes on can be above.
+    // A log-probability only falls, and the penalty is largest at one end of the lengths that are left.
     void score(int64_t slot, float* scores, uint8_t* ended, float* bound) {
         const float* penalties = beams.penalties + slot * beams.most;
         const int64_t length = beams.lengths[slot] + 1;
@@ -917,9 +919,11 @@ int decoding_step(Session* session, int64_t rows, const int64_t* slots, const in
 }
 
 // A step of the beams of some slots, `width` places of each, in which nothing is drawn or forced and every row bans the
-// same ids. Where a slot is `broken`, nothing of it has changed.
+// same ids. Where a slot is `broken`, nothing of it has changed. `events` counts what is to be looked at: hypotheses that
+// ended, and slots that are broken or done.
 int decoding_advance(Session* session, const Beams* beams, int64_t count, const int64_t* active, int64_t width,
-                     const int32_t* banned, int64_t num_banned, float* scores, uint8_t* ended, float* bounds, uint8_t* broken) {
+                     const int32_t* banned, int64_t num_banned, float* scores, uint8_t* ended, float* bounds, uint8_t* broken,
+                     int64_t* events) {
     int status = 0;
     int failed = guarded([&] {
         Live live(*beams, count, active, width, banned, num_banned);
@@ -930,8 +934,16 @@ int decoding_advance(Session* session, const Beams* beams, int64_t count, const 
                                    live.ban_ends.data(), nullptr, width, live.best.data(), live.ids.data(), nullptr, 0, nullptr, 0);
         if (status) return;
         Extension extension{*beams, live, width, 0, {}, {}};
-        for (int64_t a = 0; a < count; a++)
-            broken[a] = !extension.extend(active[a], scores + a * width, ended + a * width, bounds + a);
+        *events = 0;
+        for (int64_t a = 0; a < count; a++) {
+            const int64_t slot = active[a];
+            broken[a] = !extension.extend(slot, scores + a * width, ended + a * width, bounds + a);
+            *events += broken[a];
+            if (broken[a]) continue;
+            const int64_t length = ++beams->lengths[slot];
+            *events += std::count(ended + a * width, ended + (a + 1) * width, 1);
+            *events += bounds[a] <= beams->worst_scores[slot] || length >= beams->max_lens[slot];
+        }
     });
     return failed ? failed : status;
 }

@@ -18,12 +18,12 @@ from starlette.types import ASGIApp
 from weft.documents.registry import endings
 from weft.folder.version import installed_version
 from weft.serve.dialects.dialect import Dialect
-from weft.serve.fixed import FixedRoutes
 from weft.serve.guards import Doors, Entrance, Fault
 from weft.serve.keys import Gate, Keys
 from weft.serve.limits import Limits
 from weft.serve.metrics import CONTENT_TYPE, Metrics
 from weft.serve.refusals import Gone, InvalidRequest, Refusal
+from weft.serve.routes import FixedRoutes, WrongMethod, as_refusal
 from weft.serve.service import Service
 from weft.serve.visits import Visit, visit_of
 
@@ -42,29 +42,6 @@ class Settings:
     hosts: tuple[str, ...] = ("localhost",)
     origins: tuple[str, ...] = ()
     keys: Keys | None = None
-
-
-class NotFound(Refusal):
-    """A path that no route has."""
-
-    status = 404
-    code = "not_found"
-
-    def __init__(self) -> None:
-        """Say where the paths are listed."""
-        super().__init__("there is nothing at this path; GET /openapi.json lists all")
-
-
-class WrongMethod(Refusal):
-    """A path that is asked with a method that it does not have."""
-
-    status = 405
-    code = "method_not_allowed"
-
-    def __init__(self, allowed: str) -> None:
-        """Name the methods that it has."""
-        super().__init__(f"this path takes {allowed or 'another method'}")
-        self.allowed = allowed
 
 
 def build_app(
@@ -246,7 +223,7 @@ def _handlers(refuse: Callable[[str, Refusal], Response]) -> dict[Any, Any]:
         return refuse(request.scope["path"], refusal)
 
     async def say_http(request: Request, error: HTTPException) -> Response:
-        return await say(request, _as_refusal(error))
+        return await say(request, as_refusal(error))
 
     async def say_invalid(request: Request, error: RequestValidationError) -> Response:
         place = error.errors()[0]["loc"][-1] if error.errors() else "the request"
@@ -267,17 +244,6 @@ def _handlers(refuse: Callable[[str, Refusal], Response]) -> dict[Any, Any]:
         ClientDisconnect: say_left,
         Exception: say_fault,  # which is logged further out
     }
-
-
-def _as_refusal(error: HTTPException) -> Refusal:
-    """Return what the framework refuses as a refusal."""
-    if error.status_code == 404:
-        return NotFound()
-    if error.status_code == 405:
-        return WrongMethod((error.headers or {}).get("Allow", ""))
-    refusal = InvalidRequest("the request cannot be read")
-    refusal.status = error.status_code
-    return refusal
 
 
 def _watcher(metrics: Metrics) -> Callable[[Visit, str], None]:

@@ -40,14 +40,15 @@ _POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_HEADERS = {
-    "content-security-policy": _POLICY,
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
+# of every answer that has no other, as ASGI sends them
+_HEADERS = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+)
 Refuser = Callable[
     [str, Refusal], Response
 ]  # writes a refusal as the path's clients read it
@@ -103,6 +104,8 @@ class Entrance:
             await self._app(scope, inbox.receive, send)
         except (Gone, ClientDisconnect):
             visit.code = Gone.code
+            if not visit.status:
+                await Response(status_code=Gone.status)(scope, inbox.receive, send)
         except Refusal as refusal:
             await self._say(scope, visit, refusal, inbox, send)
         except Exception as error:
@@ -208,10 +211,11 @@ def _sending(visit: Visit, inbox: _Inbox, send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             visit.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers["x-request-id"] = visit.id
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
+            headers = message["headers"]
+            own = {name for name, _ in headers}
+            missing = [pair for pair in _HEADERS if pair[0] not in own]
+            number = (b"x-request-id", visit.id.encode())
+            message["headers"] = [*headers, number, *missing]
         elif message.get("more_body", False):
             # the server takes parts for a client that has left without a word
             await asyncio.sleep(0)

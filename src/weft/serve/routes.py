@@ -1,4 +1,4 @@
-"""The routes of fixed paths, found at once.
+"""The routes of fixed paths, found at once, and the refusals of a path that no route has.
 
 The framework asks all routes one after the other whether they are meant, and wraps the one that is.
 For a short text that was a quarter of the server's work.
@@ -9,11 +9,37 @@ from inspect import iscoroutinefunction, signature
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from weft.serve.refusals import InvalidRequest, Refusal
+
 Answering = Callable[[Request], Awaitable[Response]]
+
+
+class NotFound(Refusal):
+    """A path that no route has."""
+
+    status = 404
+    code = "not_found"
+
+    def __init__(self) -> None:
+        """Say where the paths are listed."""
+        super().__init__("there is nothing at this path; GET /openapi.json lists all")
+
+
+class WrongMethod(Refusal):
+    """A path that is asked with a method that it does not have."""
+
+    status = 405
+    code = "method_not_allowed"
+
+    def __init__(self, allowed: str) -> None:
+        """Name the methods that it has."""
+        super().__init__(f"this path takes {allowed or 'another method'}")
+        self.allowed = allowed
 
 
 class FixedRoutes:
@@ -31,7 +57,7 @@ class FixedRoutes:
     def _take(self, route: APIRoute) -> None:
         answering = _answering(route)
         if answering is not None and "{" not in route.path:
-            for method in route.methods:
+            for method in route.methods or ():
                 self._found.setdefault((method, route.path), (route, answering))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,7 +69,10 @@ class FixedRoutes:
             await self._app(scope, receive, send)
             return
         scope["route"], answering = found
-        response = await answering(Request(scope, receive, send))
+        try:
+            response = await answering(Request(scope, receive, send))
+        except HTTPException as error:
+            raise as_refusal(error) from None
         await response(scope, receive, send)
 
 
@@ -63,3 +92,14 @@ def _without_request(endpoint: Callable[[], Awaitable[Response]]) -> Answering:
         return await endpoint()
 
     return answer
+
+
+def as_refusal(error: HTTPException) -> Refusal:
+    """Return what the framework refuses as a refusal."""
+    if error.status_code == 404:
+        return NotFound()
+    if error.status_code == 405:
+        return WrongMethod((error.headers or {}).get("Allow", ""))
+    refusal = InvalidRequest("the request cannot be read")
+    refusal.status = error.status_code
+    return refusal
