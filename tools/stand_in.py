@@ -9,11 +9,10 @@ import asyncio
 import json
 import random
 import re
-import socket
 import sys
 import threading
-import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,12 +23,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from served import in_thread
+from weft.documents.registry import endings, format_of
+from weft.errors import UsageError
 from weft.serve.files import page_routes
 
 LEXICON = {
     "ein": "a", "eine": "a", "der": "the", "die": "the", "das": "the", "hund": "dog", "katze": "cat", "rennt": "runs",
     "schläft": "sleeps", "im": "in", "schnee": "snow", "auf": "on", "dem": "the", "sofa": "sofa", "und": "and",
-    "mann": "man",    "frau": "woman", "mit": "with", "einem": "a", "roten": "red",
+    "mann": "man", "frau": "woman", "mit": "with", "einem": "a", "roten": "red",
     "hut": "hat", "spielt": "plays", "gitarre": "guitar",
 }  # fmt: skip
 OTHERS = ["big", "small", "old", "young", "tired"]
@@ -150,9 +152,11 @@ def choices_at(piece: str) -> list[dict[str, Any]]:
 
 
 def shouted(markup: str) -> str:
-    """The text of a piece of HTML in capitals, its tags as they were."""
+    """The text of a piece of HTML in capitals, Ä for AE; its tags as they were."""
     return re.sub(
-        r"<[^>]*>|[^<]+", lambda m: m[0] if m[0][0] == "<" else m[0].upper(), markup
+        r"<[^>]*>|[^<]+",
+        lambda m: m[0] if m[0][0] == "<" else m[0].upper().replace("AE", "Ä"),
+        markup,
     )
 
 
@@ -174,8 +178,7 @@ class StandIn:
 
     def __init__(self) -> None:
         self.port = 0
-        self._server: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
+        self._running = ExitStack()
         self.reset()
 
     def reset(self) -> None:
@@ -208,7 +211,12 @@ class StandIn:
     async def info(self, request: Request) -> Response:
         self._let_in(request)
         return JSONResponse(
-            {"version": "0.1.0", "models": self.models, "limits": LIMITS}
+            {
+                "version": "0.1.0",
+                "models": self.models,
+                "limits": LIMITS,
+                "formats": endings(),
+            }
         )
 
     async def languages(self, request: Request) -> Response:
@@ -237,6 +245,22 @@ class StandIn:
         if fields.get("format") == "html":
             answers = [{"text": shouted(text)} for text in fields["texts"]]
         return JSONResponse({"translations": answers})
+
+    async def segments(self, request: Request) -> Response:
+        async with request.form() as form:
+            file: Any = form["file"]
+            try:
+                document = format_of(file.filename).open(await file.read(), "the file")
+            except UsageError as error:
+                raise Refused(400, str(error)) from None
+        return JSONResponse(
+            {
+                "format": format_of(file.filename).name,
+                "texts": [segment.source for segment in document.segments],
+                "between": document.text.skeleton,
+                "ascii": document.is_ascii,
+            }
+        )
 
     async def complete(self, request: Request) -> Response:
         fields = await self._fields(request)
@@ -353,9 +377,10 @@ class StandIn:
         return StreamingResponse(events(), media_type="text/event-stream")
 
     async def history(self, request: Request) -> Response:
-        if request.path_params["model"] != "de-en":
+        if (model := request.path_params["model"]) != "de-en":
+            rows = [{"step": 6, "loss": 6.25}] if model == "en-de" else []
             return JSONResponse(
-                {"rows": [], "best": None, "scores": [], "good_for": []}
+                {"rows": rows, "best": None, "scores": [], "good_for": []}
             )
         rows = [{"step": 50 * i, "loss": 6 / (i**0.5)} for i in range(1, 40)]
         rows += [{"step": 200 * i, "dev_loss": 3 / (i**0.4) + 1} for i in range(1, 10)]
@@ -382,7 +407,8 @@ class StandIn:
     def app(self) -> Any:
         routes = {
             "/v1/translate": self.translate, "/v1/complete": self.complete, "/v1/detect": self.detect,
-            "/v1/inspect": self.inspect, "/v1/completions": self.completions, "/classify": self.classify,
+            "/v1/segments": self.segments, "/v1/inspect": self.inspect, "/v1/completions": self.completions,
+            "/classify": self.classify,
         }  # fmt: skip
         reading = {
             "/info": self.info, "/languages": self.languages, "/health": self.health,
@@ -400,22 +426,13 @@ class StandIn:
 
     def start(self) -> None:
         """Start on the port that it had, else on a free one."""
-        bound = socket.socket()
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(("127.0.0.1", self.port))
-        self.port = bound.getsockname()[1]
-        config = uvicorn.Config(self.app(), log_level="error", lifespan="off")
-        self._server = server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
-        self._thread.start()
-        while not server.started:
-            time.sleep(0.01)
+        config = uvicorn.Config(
+            self.app(), log_level="error", lifespan="off", timeout_graceful_shutdown=1
+        )
+        _, self.port = self._running.enter_context(in_thread(config, self.port))
 
     def stop(self) -> None:
-        assert self._server is not None
-        assert self._thread is not None
-        self._server.force_exit = self._server.should_exit = True
-        self._thread.join()
+        self._running.close()
 
 
 async def _refuse(request: Request, refused: Refused) -> Response:

@@ -3,7 +3,7 @@
 The fixtures `server` and `launch` of tests/conftest.py are what tests use:
 
     def test_it_answers(server: Running) -> None:
-        answer = httpx2.post(f"{server.url}/translate", json={...})
+        answer = server.asked("/translate", {"q": "A man.", ...})
 
 `server` is one process for all tests: translators `en-de`, `de-en` and `en-zh`, a language model
 `plays`, a classifier `languages`, all of a few steps, so that what they write means nothing. A
@@ -11,6 +11,7 @@ test that stops its server, or starts it with options, uses `launch("--deadline"
 looks at a text under way, `launch(slow=True)`.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -19,6 +20,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import weft
 from shrunk import sizes_shrunk
@@ -46,6 +50,17 @@ class Running:
         """Return host and port, for a socket."""
         host, _, port = self.url.removeprefix("http://").rpartition(":")
         return host, int(port)
+
+    def asked(self, path: str, body: Any = None) -> Any:
+        """Return the JSON that the server answers; a refusal fails the test with its reason."""
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        try:
+            with urlopen(Request(self.url + path, content, headers)) as answer:
+                return json.load(answer)
+        except HTTPError as refused:
+            with refused:
+                raise AssertionError(refused.read().decode()) from None
 
     def said(self) -> str:
         """Return what the server has written until now: announcements and the log."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from served import in_thread
 from weft.serve.connections import connection_within
 from weft.serve.guards import Entrance
 from weft.serve.limits import Limits
@@ -89,18 +89,8 @@ def served(answers: Answers) -> Iterator[tuple[str, int]]:
         h11_max_incomplete_event_size=LIMITS.max_head,
         timeout_graceful_shutdown=2,
     )
-    server = uvicorn.Server(config)
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield listener.getsockname()
-    server.should_exit = True
-    thread.join(20)
-    listener.close()
-    assert not thread.is_alive()
+    with in_thread(config) as address:
+        yield address
 
 
 @pytest.fixture

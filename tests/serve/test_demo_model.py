@@ -1,9 +1,8 @@
 """The translator that the package carries, for `weft serve --demo`."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import pytest
 import sacrebleu
@@ -52,14 +51,8 @@ def test_the_script_makes_one_as_good(tmp_path: Path) -> None:
 
 def test_one_command_serves_it(launch: Callable[..., Running]) -> None:
     server = launch("--demo", names=())
-    body = {"q": SENTENCE, "source": "en", "target": "zh"}
-    request = Request(
-        f"{server.url}/translate",
-        json.dumps(body).encode(),
-        {"Content-Type": "application/json"},
-    )
-    with urlopen(request) as answer:
-        served = json.load(answer)["translatedText"]
+    asked = {"q": SENTENCE, "source": "en", "target": "zh"}
+    served = server.asked("/translate", asked)["translatedText"]
     assert served == weft.load(DEMO).translate(SENTENCE)[0].text
     with urlopen(f"{server.url}/") as page:
         assert b"<title>Weft</title>" in page.read()

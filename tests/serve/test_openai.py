@@ -7,7 +7,6 @@ import math
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 
 import weft
+from served import in_thread
 from tiny_server import Running
 from weft.config import SamplingSection, SideSection
 from weft.data.tokenizer import EOS_ID, Tokenizer, train_tokenizer
@@ -139,16 +139,9 @@ def address(whim: LanguageModel) -> Iterator[str]:
     limits = Limits(max_n=4, max_new_tokens=200, max_texts=20, max_text=500)
     service = Service(Catalogue(models), pool, limits)
     app = build_app(service, [dialect.openai()])
-    config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join()
+    config = uvicorn.Config(app, log_level="error", lifespan="off")
+    with in_thread(config) as (host, port):
+        yield f"{host}:{port}"
     pool.stop()
 
 
@@ -163,14 +156,31 @@ def client(address: str) -> Iterator[openai.OpenAI]:
 MODEL = "runs/a model"
 
 
-def post(address: str, path: str = "/v1/completions", **fields: Any) -> tuple[int, Any]:
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    type: str
+    text: str
+
+
+def asked(address: str, path: str, fields: Any = None) -> Answer:
+    """Ask on a connection of its own, with the fields of a body where there are some."""
     connection = http.client.HTTPConnection(address, timeout=20)
-    body = json.dumps({"model": MODEL, **fields})
-    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    if fields is None:
+        connection.request("GET", path)
+    else:
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", path, json.dumps(fields), headers)
     response = connection.getresponse()
-    answer = json.loads(response.read())
+    kind = response.getheader("content-type", "")
+    answer = Answer(response.status, kind, response.read().decode())
     connection.close()
-    return response.status, answer
+    return answer
+
+
+def post(address: str, path: str = "/v1/completions", **fields: Any) -> tuple[int, Any]:
+    answer = asked(address, path, {"model": MODEL, **fields})
+    return answer.status, json.loads(answer.text)
 
 
 # Models
@@ -536,16 +546,10 @@ def test_the_chunks_of_a_stream_are_the_answer(client: openai.OpenAI) -> None:
 
 
 def test_a_stream_ends_with_done_and_tokens_come_one_by_one(address: str) -> None:
-    connection = http.client.HTTPConnection(address, timeout=20)
-    body = json.dumps(
-        {"model": MODEL, "prompt": "The", "stream": True, "seed": 1, "max_tokens": 9}
-    )
-    headers = {"Content-Type": "application/json"}
-    connection.request("POST", "/v1/completions", body, headers)
-    response = connection.getresponse()
-    assert response.getheader("content-type", "").startswith("text/event-stream")
-    events = response.read().decode().split("\n\n")
-    connection.close()
+    fields = {"prompt": "The", "stream": True, "seed": 1, "max_tokens": 9}
+    answer = asked(address, "/v1/completions", {"model": MODEL, **fields})
+    assert answer.type.startswith("text/event-stream")
+    events = answer.text.split("\n\n")
     assert events[-2:] == ["data: [DONE]", ""]
     chunks = [json.loads(event.removeprefix("data: ")) for event in events[:-2]]
     assert len(chunks) >= 6
@@ -624,10 +628,7 @@ def test_the_metrics_count_tokens_and_the_time_to_the_first(
     address: str, client: openai.OpenAI
 ) -> None:
     def counted() -> dict[str, float]:
-        connection = http.client.HTTPConnection(address, timeout=20)
-        connection.request("GET", "/metrics")
-        lines = connection.getresponse().read().decode().splitlines()
-        connection.close()
+        lines = asked(address, "/metrics").text.splitlines()
         rows = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
         return {name: float(number) for name, number in rows}
 
@@ -657,13 +658,9 @@ def test_the_metrics_count_tokens_and_the_time_to_the_first(
 
 
 def get(address: str, path: str) -> Any:
-    connection = http.client.HTTPConnection(address, timeout=20)
-    connection.request("GET", path)
-    response = connection.getresponse()
-    assert response.status == 200
-    answer = json.loads(response.read())
-    connection.close()
-    return answer
+    answer = asked(address, path)
+    assert answer.status == 200
+    return json.loads(answer.text)
 
 
 def test_the_tokenizer_is_that_of_the_model(address: str, whim: LanguageModel) -> None:
@@ -887,15 +884,10 @@ NAMES = (
 def test_no_request_is_a_mistake_of_the_server(
     address: str, fields: dict[str, Any]
 ) -> None:
-    connection = http.client.HTTPConnection(address, timeout=20)
-    body = json.dumps({"model": MODEL, "max_tokens": 2, **fields})
-    headers = {"Content-Type": "application/json"}
-    connection.request("POST", "/v1/completions", body, headers)
-    response = connection.getresponse()
-    answer = response.read().decode()
-    connection.close()
-    assert response.status in (200, 400, 413), answer
-    assert '"server_error"' not in answer
+    body = {"model": MODEL, "max_tokens": 2, **fields}
+    answer = asked(address, "/v1/completions", body)
+    assert answer.status in (200, 400, 413), answer.text
+    assert '"server_error"' not in answer.text
 
 
 def test_what_is_too_large_is_413(address: str) -> None:

@@ -1,17 +1,14 @@
 """The server as a process: it starts, says where it is, and ends in grace."""
 
-import json
 import socket
 from collections.abc import Callable
-from urllib.request import Request, urlopen
 
 from tiny_server import MODELS, Running
 from weft.serve.listening import bound_sockets
 
 
 def test_the_server_of_all_tests_has_a_model_of_every_task(server: Running) -> None:
-    with urlopen(f"{server.url}/info") as answer:
-        info = json.load(answer)
+    info = server.asked("/info")
     assert [model["id"] for model in info["models"]] == list(MODELS)
     tasks = {model["id"]: model["task"] for model in info["models"]}
     assert tasks["en-zh"] == "translation"
@@ -26,15 +23,9 @@ def test_a_pair_without_a_model_is_translated_over_the_pivot(
 ) -> None:
     server = launch("--pivot", "en", names=("de-en", "en-zh"))
     asked = {"texts": ["Ein Mann."], "source": "de", "target": "zh"}
-    body = json.dumps(asked).encode()
-    wanted = Request(
-        f"{server.url}/v1/translate", body, {"content-type": "application/json"}
-    )
-    with urlopen(wanted) as answer:
-        (translation,) = json.load(answer)["translations"]
+    (translation,) = server.asked("/v1/translate", asked)["translations"]
     assert translation["models"] == ["de-en", "en-zh"]
-    with urlopen(f"{server.url}/languages") as answer:
-        targets = {one["code"]: one["targets"] for one in json.load(answer)}
+    targets = {one["code"]: one["targets"] for one in server.asked("/languages")}
     assert targets["de"] == ["en", "zh-Hans"] or targets["de"] == ["en", "zh"]
 
 

@@ -3,9 +3,7 @@
 import asyncio
 import json
 import shutil
-import socket
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -14,6 +12,7 @@ import pytest
 import uvicorn
 
 import weft
+from served import in_thread
 from tiny_server import Running
 from weft.serve.dialects.suggestions import Suggestions
 from weft.serve.keys import new_key
@@ -32,14 +31,8 @@ def address(service: StandIn, suggestions: Suggestions) -> Iterator[str]:
     """The address of a server, without a slash at its end."""
     app = small_app(service, all_dialects(suggestions))
     config = uvicorn.Config(app, log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(30)
-    assert not thread.is_alive()
+    with in_thread(config) as (host, port):
+        yield f"http://{host}:{port}"
 
 
 def test_libretranslatepy(address: str) -> None:

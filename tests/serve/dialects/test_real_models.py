@@ -19,12 +19,6 @@ TEXTS = ["The weather is fine today.", "Where is the station?", "I like it very 
 BOTH = {"source": "en", "target": "de"}
 
 
-def post(server: Running, path: str, body: Any) -> Any:
-    reply = httpx2.post(f"{server.url}{path}", json=body, timeout=60)
-    assert reply.status_code == 200, reply.text
-    return reply.json()
-
-
 def test_what_is_served_is_what_the_model_gives(server: Running) -> None:
     translator = weft.load(server.models["en-de"])
     direct = [one.text for one in translator.translate(TEXTS)]
@@ -46,7 +40,7 @@ def test_what_is_served_is_what_the_model_gives(server: Running) -> None:
             lambda reply: [one["translation_text"] for one in reply],
         ),
     ):
-        assert read(post(server, path, body)) == direct, path
+        assert read(server.asked(path, body)) == direct, path
 
 
 def tokens_so_far(server: Running) -> dict[str, float]:
@@ -68,7 +62,7 @@ def test_tokens_of_every_task_are_counted_as_read(server: Running) -> None:
         ("/predict", {"inputs": [[text] for text in TEXTS]}, of_labels, False),
     ):
         before = tokens_so_far(server)
-        reply = post(server, path, body)
+        reply = server.asked(path, body)
         after = tokens_so_far(server)
         assert after["prompt"] - before["prompt"] == count, path
         assert (after["generation"] > before["generation"]) == writes, path
@@ -79,7 +73,7 @@ def test_tokens_of_every_task_are_counted_as_read(server: Running) -> None:
 def test_words_have_their_places_and_probabilities(server: Running) -> None:
     text = f"{TEXTS[0]}\n\n  {TEXTS[1]}"
     asked = {"text": text, "words": True, "n_best": 3, **BOTH}
-    (found,) = post(server, "/v1/translate", asked)["translations"]
+    (found,) = server.asked("/v1/translate", asked)["translations"]
     assert found["words"]
     covered = "".join(word["text"] for word in found["words"])
     assert covered == "".join(found["text"].split())
@@ -96,9 +90,9 @@ def test_words_have_their_places_and_probabilities(server: Running) -> None:
 def test_each_text_is_translated_from_its_own_language(server: Running) -> None:
     english, german = "where is the station", "wo ist der Bahnhof"
     asked = {"q": [english, german], "source": "auto", "target": "de"}
-    found = post(server, "/translate", asked)["detectedLanguage"]
+    found = server.asked("/translate", asked)["detectedLanguage"]
     assert found[0]["language"] == "en"
-    guesses = post(server, "/detect", {"q": german})
+    guesses = server.asked("/detect", {"q": german})
     assert guesses[0]["language"] == "de"
     assert guesses[0]["confidence"] > 50
 
@@ -107,7 +101,7 @@ def test_a_translation_is_gone_on_with_as_the_model_does(server: Running) -> Non
     translator = weft.load(server.models["en-de"])
     prefix = translator.translate(TEXTS[:1])[0].text[:5]
     asked = {"text": TEXTS[0], "prefix": prefix, "alternatives": 3, **BOTH}
-    found = post(server, "/v1/complete", asked)
+    found = server.asked("/v1/complete", asked)
     direct = translator.complete(TEXTS[0], prefix, alternatives=3)
     assert found["text"] == direct.text
     assert found["text"].startswith(prefix)
@@ -121,7 +115,7 @@ def test_a_translation_is_gone_on_with_as_the_model_does(server: Running) -> Non
 
 @pytest.mark.parametrize("name", ["en-de", "plays", "languages"])
 def test_the_inside_of_every_model_is_given_as_data(server: Running, name: str) -> None:
-    data = post(server, "/v1/inspect", {"model": name, "text": TEXTS[0]})
+    data = server.asked("/v1/inspect", {"model": name, "text": TEXTS[0]})
     assert (data["format"], data["version"]) == ("weft-inspection", 1)
 
 
@@ -142,7 +136,7 @@ def test_a_wrong_look_inside_is_refused(server: Running, body: Any) -> None:
 
 def test_tags_and_placeholders_of_html_survive(server: Running) -> None:
     piece = '<p>The <b>weather</b> is {0} &amp; <a href="/x">fine</a>.</p><hr>'
-    reply = post(server, "/translate", {"q": piece, "format": "html", **BOTH})
+    reply = server.asked("/translate", {"q": piece, "format": "html", **BOTH})
     translated = reply["translatedText"]
     tags = re.compile(r"<[^>]+>|\{0\}")
     assert sorted(tags.findall(translated)) == sorted(tags.findall(piece))
@@ -161,11 +155,11 @@ def test_an_alignment_serves_the_plug_ins(server: Running) -> None:
 def test_labels_are_those_of_the_classifier(server: Running) -> None:
     classifier = weft.load(server.models["languages"])
     (direct,) = classifier.classify(TEXTS[0])
-    row = post(server, "/classify", {"input": TEXTS[0]})["data"][0]
+    row = server.asked("/classify", {"input": TEXTS[0]})["data"][0]
     assert row["label"] == direct.label
     assert row["probs"] == list(direct.probabilities.values())
-    assert post(server, "/predict", {"inputs": TEXTS[0]}) == row["scores"]
-    assert post(server, "/models/languages", {"inputs": TEXTS[0]}) == [row["scores"]]
+    assert server.asked("/predict", {"inputs": TEXTS[0]}) == row["scores"]
+    assert server.asked("/models/languages", {"inputs": TEXTS[0]}) == [row["scores"]]
 
 
 def test_what_a_search_cannot_do_is_a_clients_mistake(server: Running) -> None:
