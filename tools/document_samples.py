@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import unescape
 from html.parser import HTMLParser
 
-from weft.documents.document import Document, Kind, Segment, Translated
+from weft.documents.document import Kind, Segment, Translated
 from weft.documents.driver import translate_document
 from weft.documents.registry import FORMATS
 from weft.documents.writing import write_segment
@@ -140,8 +140,8 @@ def message(chance: random.Random) -> Sample:
     words = sentence(chance)
     found = [placeholder(chance, number) for number in range(1, chance.randint(2, 4))]
     for text in found:
-        around = chance.choice(["{}", "{}", "{}", '"{}"', "({})", "{}:"])
-        words.insert(chance.randint(0, len(words)), around.format(text))
+        marks = chance.choice(["{}", "{}", "{}", '"{}"', "({})", "{}:"])
+        words.insert(chance.randint(0, len(words)), marks.format(text))
     return Sample(
         "message", "text", " ".join(words) + chance.choice([".", "!", ""]), tuple(found)
     )
@@ -163,9 +163,8 @@ def markup(chance: random.Random) -> Sample:
 def subtitle(chance: random.Random) -> Sample:
     words = sentence(chance)
     place = chance.randint(1, len(words) - 1)
-    words[place - 1] += chance.choice(["<br />", "<br/>", " <br /> "]) + words.pop(
-        place
-    )
+    line_break = chance.choice(["<br />", "<br/>", " <br /> "])
+    words[place - 1 : place + 1] = [words[place - 1] + line_break + words[place]]
     text = " ".join(words)
     if chance.random() < 0.5:
         text = f"<i>{text}</i>"
@@ -270,18 +269,10 @@ RULES: dict[str, Rule] = {
     "shuffled again": shuffled(1),
 }
 
-
 LETTERS = re.compile(r"\w+")
 Tag = tuple[str, tuple[tuple[str, str | None], ...]]
 
-
-def read(name: str) -> Callable[[str], Document[str]]:
-    found = FORMATS[name].read
-    assert found is not None
-    return found
-
-
-READ = {name: read(name) for name in ("html", "text")}
+READ = {name: row.read for name, row in FORMATS.items()}
 
 
 def tree(text: str) -> Counter[tuple[Tag, ...]]:

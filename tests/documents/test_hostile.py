@@ -26,7 +26,6 @@ def seconds(name: str, text: str) -> float:
     """The CPU time to read a document and to write two translations of it."""
     begin = process_time()
     read = FORMATS[name].read
-    assert read is not None
     document = read(text)
     for rule in (upper, unaligned):
         translate_document(document, lambda texts, rule=rule: list(map(rule, texts)))

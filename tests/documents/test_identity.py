@@ -34,7 +34,6 @@ def same(texts: list[str]) -> list[Translated]:
 @given(text=ANY)
 def test_the_same_text_gives_the_same_document(name: str, text: str) -> None:
     read = FORMATS[name].read
-    assert read is not None
     document = read(text)
     assert translate_document(document, same) == text
     assert document.write([segment.source for segment in document.segments]) == text
@@ -64,7 +63,6 @@ def test_any_answer_is_written_with_every_item_once(
     name: str, text: str, translation: str, numbers: list[int]
 ) -> None:
     read = FORMATS[name].read
-    assert read is not None
     alignment = list(zip(*(numbers[place:] for place in range(4)), strict=False))
     for segment in read(text).segments:
         written = write_segment(segment, Translated(translation, alignment))

@@ -29,9 +29,8 @@ from weft.data.profile import (
 
 _READ = 5000  # letters of a longer text are its language
 _SMOOTHING = 8.0  # counts that the shorter n-gram has a say of
-_FOREIGN_WORDS = (
-    0.02  # of a text, at most; of a script that the language has not, a thousandth
-)
+# of a text, at most; of a script that the language has not, a thousandth
+_FOREIGN_WORDS = 0.02
 _RARE_SCRIPT = 1e-3  # of a language's letters
 _UNSEEN_SCRIPT = 1e-6
 _USUAL = "LATIN"  # words in it are in texts of any language

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from weft.documents.document import Document
+from weft.documents.document import FileDocument, TextDocument
 from weft.documents.html import open_html, read_html
 from weft.documents.plain import open_plain, read_plain
 from weft.errors import UsageError
@@ -15,21 +15,20 @@ class Format:
     """A format of documents.
 
     `endings` are those of file names, with the dot. `open` reads a file from its bytes and the name
-    that messages give it. `read` reads text, for formats that are text.
+    that messages give it, `read` text.
     """
 
     name: str
     endings: tuple[str, ...]
-    media_type: str
-    open: Callable[[bytes, str], Document[bytes]]
-    read: Callable[[str], Document[str]] | None = None
+    open: Callable[[bytes, str], FileDocument]
+    read: Callable[[str], TextDocument]
 
 
 FORMATS = {
     row.name: row
     for row in (
-        Format("text", (".txt",), "text/plain", open_plain, read_plain),
-        Format("html", (".html", ".htm"), "text/html", open_html, read_html),
+        Format("text", (".txt",), open_plain, read_plain),
+        Format("html", (".html", ".htm"), open_html, read_html),
     )
 }
 

@@ -39,9 +39,7 @@ class Plan:
     drain_seconds: float = 30.0
     pivot: str = ""  # the language over which pairs without a model are translated
     show_samples: bool = False  # of the runs that made the models
-    suggestions: Path | None = (
-        None  # where better translations that people send are kept
-    )
+    suggestions: Path | None = None  # better translations that people send
     opens_page: bool = False  # in a browser
 
 
