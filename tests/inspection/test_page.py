@@ -273,6 +273,9 @@ def test_what_was_cut_is_said(open_page, inspection):
     assert "the answer too, is of its first 127 tokens alone" in notes
     assert "no end" in notes
     assert "is translated in 3 segments" in notes
+    count = len(inspection.tgt_ids)
+    longer = open_page(replace(inspection, tgt_cut=True)).locator("#notes")
+    assert f"is of its first {count} tokens alone" in longer.inner_text()
 
 
 def test_hostile_text_is_shown_and_not_run(open_page, inspection):

@@ -142,6 +142,7 @@ const WORDS = {
     "note-segments": "The text is translated in {count} segments: what is shown, the translation too, is of the first alone.",
     "note-cut": "The text was longer: what is shown, the answer too, is of its first {count} tokens alone.",
     "note-unfinished": "The translation found no end and was cut at its limit.",
+    "note-long": "The translation is longer: what is shown is of its first {count} tokens alone.",
     cited: " ({names} et al. {year}, section {section})",
   },
   zh: {
@@ -264,6 +265,7 @@ const WORDS = {
     "note-segments": "这段文字分成 {count} 段翻译：这里显示的一切，连同译文，都只来自第一段。",
     "note-cut": "文字更长：这里显示的一切，连同结果，都只来自前 {count} 个词元。",
     "note-unfinished": "译文没有写到结尾，在长度上限处被截断。",
+    "note-long": "译文更长：这里显示的一切都只来自它的前 {count} 个词元。",
     cited: "（{names} 等 {year}，{section} 节）",
   },
 };
