@@ -57,7 +57,7 @@ def open_page(
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(20_000)
         own = (server.address, "data:", f"blob:{server.address}")
         watch(page, *own, refused=refused)
         page.goto(f"{server.address}#{view}")
@@ -245,7 +245,7 @@ def test_what_may_be_wrong_is_said(open_page: Any) -> None:
     translate(page, "Ein Hund\nEin Ein Quast Aquast", "a dog\na a QUAST AQUAST")
     notes = page.locator("#notes li").all_inner_texts()
     assert notes == [
-        "Line 2 says the same again and again.",
+        "Line 2: the same again and again.",
         "Never seen in training: “quast”.",
         "By de-en.",
     ]
@@ -380,8 +380,8 @@ def test_a_file_is_translated_as_the_text_box_does_it(open_page: Any) -> None:
     page.get_by_text("Translated.").wait_for()
     name, text = downloaded(page)
     assert name == "zwei.en.txt"
-    assert text == "\ufeffa dog\r\n\r\na cat\na man"
-    translate(page, "Ein Hund\n\n  Eine Katze\nEin Mann", "a dog\n\na cat\na man")
+    assert text == "\ufeffa dog\r\n\r\n  a cat\na man"
+    translate(page, "Ein Hund\n\nEine Katze\nEin Mann", "a dog\n\na cat\na man")
 
 
 def test_a_file_stops_and_goes_on_where_it_stopped(
@@ -391,7 +391,7 @@ def test_a_file_stops_and_goes_on_where_it_stopped(
     server.delay = 0.4
     lines = [f"Ein Hund {number}" for number in range(60)]
     drop(page, "viele.txt", "\n".join(lines))
-    page.get_by_text(re.compile("^[1-9][0-9] of 60 segments · about")).wait_for()
+    page.get_by_text(re.compile("^[1-9][0-9] of 60 texts · about")).wait_for()
     page.get_by_role("button", name="Stop").click()
     page.get_by_text("Stopped; what is done is kept.").wait_for()
     done = int(page.locator("progress").evaluate("bar => bar.value"))
@@ -434,16 +434,30 @@ def test_a_web_page_keeps_its_tags(open_page: Any, server: StandIn) -> None:
 
 
 @pytest.mark.long
+def test_a_web_page_in_ascii_stays_in_ascii(open_page: Any) -> None:
+    page = open_page()
+    drop(page, "seite.htm", "<p>Ein <b>Maedchen</b></p>")
+    page.get_by_text("Translated.").wait_for()
+    assert downloaded(page) == ("seite.en.htm", "<p>EIN <b>M&#196;DCHEN</b></p>")
+
+
+@pytest.mark.long
 def test_files_that_cannot_be_read_say_why(open_page: Any, server: StandIn) -> None:
     page = open_page(refused=True)
     for name, content, reason in (
-        ("a.docx", "x", "a.docx: only .txt and .html"),
-        ("b.txt", b"\xff\xfe\x00", "b.txt: not in UTF-8"),
-        ("c.txt", "x" * 100_001, "c.txt: 0.1 MB; the limit is 0.1 MB"),
-        ("d.txt", " \n \n", "d.txt: there is no text in it"),
+        ("a.docx", "x", "Only .txt, .html, .htm are translated here."),
+        (
+            "b.txt",
+            b"\xff\xfe\x00",
+            "the file: byte 1 is not UTF-8; save the file as UTF-8",
+        ),
+        ("c.txt", "x" * 100_001, "0.1 MB; the limit is 0.1 MB."),
+        ("d.txt", " \n \n", "There is no text in it."),
     ):
         drop(page, name, content)
-        page.locator(".job .refused", has_text=reason).wait_for()
+        job = page.locator(".job", has_text=name)
+        job.locator(".refused", has_text=reason).wait_for()
+        assert job.get_by_role("button").count() == 1
     server.refusals.append(Refused(400, "not today"))
     page.locator("#source").select_option("de")
     drop(page, "e.txt", "Ein Hund")
@@ -579,6 +593,11 @@ def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
     page.wait_for_selector("#map td")
     assert page.locator("#look-text").input_value() == "Ein Hund"
     assert page.locator("#model").input_value() == "de-en"
+    page.locator("#look-text").fill("Eine Katze")
+    for view in ("models", "inside"):
+        page.evaluate("view => { location.hash = view; }", view)
+        page.wait_for_selector(f"section.{view}")
+    assert page.locator("#look-text").input_value() == "Eine Katze"
 
 
 @pytest.mark.long
@@ -611,6 +630,7 @@ def test_models_show_their_cards_and_curves(open_page: Any) -> None:
     page.get_by_text("Samples while it learned").click()
     assert "A dog ." in cards.first.inner_text()
     assert "Its folder holds no record of the training." in cards.nth(1).inner_text()
+    page.get_by_text("loss in training: 6.25 at step 6", exact=True).wait_for()
     assert cards.nth(1).locator("details").count() == 0
 
 

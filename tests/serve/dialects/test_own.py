@@ -1,8 +1,12 @@
 """Weft's own routes: all that is known of a translation."""
 
+from typing import Any
+from urllib.parse import urlsplit
+
 import pytest
 from starlette.testclient import TestClient
 
+from document_samples import samples
 from weft.documents.document import TextDocument, Translated
 from weft.documents.html import decode, read_html
 from weft.documents.plain import read_plain
@@ -232,3 +236,63 @@ def test_only_json_is_read(ask: TestClient) -> None:
 def test_detect_gives_confidences_from_0_to_1(ask: TestClient) -> None:
     reply = ask.post("/v1/detect", json={"text": "der Hund"})
     assert reply.json()["languages"][0] == {"language": "de", "confidence": 0.75}
+
+
+# a file in segments
+
+
+def segments_of(ask: TestClient, name: str, content: bytes) -> dict[str, Any]:
+    reply = ask.post("/v1/segments", files={"file": (name, content)})
+    assert reply.status_code == 200, reply.text
+    found: dict[str, Any] = reply.json()
+    return found
+
+
+def test_a_file_is_its_texts_and_what_is_between_them(ask: TestClient) -> None:
+    page = "<p id=x>Good <b>day</b></p>\r\n<pre>no</pre><p> Ä day </p>"
+    assert segments_of(ask, "a.HTML", page.encode()) == {
+        "format": "html",
+        "texts": ["Good <b>day</b>", "Ä day"],
+        "between": ["<p id=x>", "</p>\r\n<pre>no</pre><p> ", " </p>"],
+        "ascii": False,
+    }
+    assert segments_of(ask, "a.txt", "\ufeff- one\r\n\n two".encode()) == {
+        "format": "text",
+        "texts": ["one", "two"],
+        "between": ["\ufeff- ", "\r\n\n ", ""],
+        "ascii": False,
+    }
+    assert segments_of(ask, "a.htm", b"<p>day")["ascii"]
+    assert segments_of(ask, "a.txt", b" \n")["texts"] == []
+
+
+def test_texts_of_a_file_translated_by_themselves_make_the_translated_file(
+    ask: TestClient,
+) -> None:
+    for sample in samples(60):
+        ending = {"html": "html", "text": "txt"}[sample.format]
+        content = f"{sample.text}Ä".encode()
+        found = segments_of(ask, f"a.{ending}", content)
+        asked = {"texts": found["texts"], "format": found["format"], **BOTH}
+        rows = ask.post("/v1/translate", json=asked).json()["translations"]
+        parts = [found["between"][0]]
+        for row, following in zip(rows, found["between"][1:], strict=True):
+            parts += (row["text"], following)
+        sent = {"file": (f"a.{ending}", content)}
+        url = ask.post("/translate_file", data=BOTH, files=sent).json()
+        whole = ask.get(urlsplit(url["translatedFileUrl"]).path)
+        assert "".join(parts) == whole.content.decode()
+
+
+def test_what_cannot_be_divided_says_why(ask: TestClient) -> None:
+    for name, content, said in (
+        ("a.docx", b"x", "the file: documents have one of the endings .txt, .html, .htm"),
+        ("a.txt", b"\xff", "the file: byte 1 is not UTF-8; save the file as UTF-8"),
+        ("a.html", "<meta charset=latin1>ä".encode(), "says that its charset is latin1"),
+    ):  # fmt: skip
+        reply = ask.post("/v1/segments", files={"file": (name, content)})
+        assert reply.status_code == 400
+        assert said in reply.json()["error"]["message"]
+    sent = {"file": ("a.txt", b"x")}
+    for form in ({"data": {"source": "en"}, "files": sent}, {"json": {}}):
+        assert ask.post("/v1/segments", **form).status_code == 400

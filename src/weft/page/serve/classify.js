@@ -1,18 +1,17 @@
 /* The view that classifies as one types. */
 
-import { bar, make, select } from "./element.js";
-import { probability, quoted, say } from "./say.js";
-import { ask } from "./server.js";
+import { asker } from "./asker.js";
+import { bar, make, modelsOf, select } from "./element.js";
+import { listed, probability, quoted, say } from "./say.js";
+import { ask, pause } from "./server.js";
 import { state } from "./text.js";
 
 const PAUSE = 150; // ms without a key, after which what was typed is classified
-const LONGER = 450; // after which it is said why
+const LONGER = 300; // more ms, after which it is said why
 
 const form = state.sample;
 
 let parts;
-let timer;
-let left = new AbortController();
 let asked = null; // the label that reasons are shown for; null is the most probable
 
 function drawLabels(scores) {
@@ -27,7 +26,7 @@ function drawNotes({ truncated, labels, unknown_words: unknown = [] }) {
   const notes = [];
   if (truncated) notes.push(say("mark-truncated"));
   if (labels?.length === 0) notes.push(say("mark-no-label"));
-  if (unknown.length > 0) notes.push(say("unknown-words", { words: unknown.map(quoted).join(", ") }));
+  if (unknown.length > 0) notes.push(say("unknown-words", { words: listed(unknown.map(quoted)) }));
   parts.notes.replaceChildren(...notes.map((note) => make("li", { class: "doubt" }, note)));
 }
 
@@ -67,30 +66,18 @@ async function explain(signal) {
   }
 }
 
-async function classify() {
-  left = new AbortController();
-  const { signal } = left;
-  parts.complaint.hidden = true;
-  try {
-    const { data } = await ask("classify", { model: form.model, input: form.text }, signal);
-    drawLabels(data[0].scores);
-    drawNotes(data[0]);
-    parts.empty.hidden = true;
-    timer = setTimeout(() => explain(signal), LONGER - PAUSE);
-  } catch (error) {
-    if (signal.aborted) return;
-    parts.complaint.textContent = error.message;
-    parts.complaint.hidden = false;
-  }
+async function classify(signal) {
+  const { data } = await ask("classify", { model: form.model, input: form.text }, signal);
+  drawLabels(data[0].scores);
+  drawNotes(data[0]);
+  parts.empty.hidden = true;
+  await pause(LONGER, signal);
+  await explain(signal);
 }
 
-function again(wait = PAUSE) {
-  left.abort();
-  clearTimeout(timer);
+function forget() {
   asked = null;
   parts.reasons.classList.add("stale");
-  if (form.text.trim()) timer = setTimeout(classify, wait);
-  else clear();
 }
 
 function clear() {
@@ -98,31 +85,16 @@ function clear() {
   parts.empty.hidden = false;
 }
 
-function typed(event) {
-  form.text = event.target.value;
-  again();
-}
-
-function chooseModel(model) {
-  form.model = model;
-  again(0);
-}
-
 export function show(place, server) {
-  const models = server.models.filter((model) => model.task === "classification").map(({ id }) => [id, id]);
-  if (!models.some(([id]) => id === form.model)) [[form.model]] = models;
-  const text = make("textarea", { id: "sample", rows: "4", "aria-label": say("text-to-classify"), placeholder: say("classify-hint"), input: typed });
-  text.value = form.text;
+  const field = { id: "sample", rows: "4", "aria-label": say("text-to-classify"), placeholder: say("classify-hint") };
   parts = {
     empty: make("p", { class: "empty" }, say("labels-empty")),
     labels: make("ol", { class: "labels", id: "labels", "aria-label": say("labels"), "aria-live": "polite" }),
     notes: make("ul", { class: "notes", id: "notes" }),
     reasons: make("div", { class: "reasons", id: "reasons" }),
-    complaint: make("p", { class: "notice refused", id: "complaint", role: "alert", hidden: true }),
   };
-  const pick = models.length > 1 && make("div", { class: "pick" }, select(say("model"), models, form.model, chooseModel, { id: "model" }));
+  const { pick, text, wrong, begin } = asker(form, modelsOf(server, "classification"), field, { wait: PAUSE, ask: classify, changed: forget, cleared: clear });
   place.append(make("div", { class: "card pair" }, make("div", { class: "side" }, pick, text), make("div", { class: "side" }, parts.empty, parts.labels)));
-  place.append(parts.complaint, parts.notes, parts.reasons);
-  if (form.text) again(0);
-  if (!matchMedia("(pointer: coarse)").matches) text.focus();
+  place.append(wrong, parts.notes, parts.reasons);
+  begin();
 }

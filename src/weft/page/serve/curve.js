@@ -29,6 +29,7 @@ const path = (points, { x, y }) => points.map(([step, value], i) => `${i ? "L" :
 // What a line says, for those who do not see it.
 function saying(name, points) {
   const [[start, first], [end, last]] = [points[0], points.at(-1)];
+  if (points.length === 1) return say("curve-point", { name: say(name), value: last.toFixed(2), step: count(end) });
   return say("curve-says", { name: say(name), first: first.toFixed(2), start: count(start), last: last.toFixed(2), end: count(end) });
 }
 

@@ -46,8 +46,19 @@ export function select(name, options, chosen, choose, more = {}) {
   return make("select", { "aria-label": name, change: (event) => choose(event.target.value), ...more }, ...made);
 }
 
-export function bar(share, kind = "") {
+// Where a view says what went wrong; without a text it is not seen.
+export const complaint = () => make("p", { class: "notice refused", id: "complaint", role: "alert", hidden: true });
+
+export function complain(place, text) {
+  place.textContent = text;
+  place.hidden = !text;
+}
+
+// The models of a task, as a choice.
+export const modelsOf = (server, task) => server.models.filter((model) => model.task === task).map(({ id }) => [id, id]);
+
+export function bar(share) {
   const filled = make("i");
   filled.style.setProperty("--share", share);
-  return make("span", { class: `share ${kind}`, "aria-hidden": "true" }, filled);
+  return make("span", { class: "share", "aria-hidden": "true" }, filled);
 }

@@ -1,54 +1,60 @@
-/* Files, translated a few segments at a time: they can be stopped, and go on where they stopped. */
+/* Files, translated a few texts at a time: they can be stopped, and go on where they stopped. */
 
 import { button, make } from "./element.js";
-import { readHtml } from "./html.js";
-import { readPlain } from "./plain.js";
-import { count, say } from "./say.js";
+import { count, listed, say } from "./say.js";
+import { ask, Refused } from "./server.js";
 
-const READERS = { txt: readPlain, html: readHtml, htm: readHtml };
-const TOGETHER = 16; // segments of a request
-const LETTERS = 3000; // of a request, where it has more than one segment
+const TOGETHER = 16; // texts of a request
+const LETTERS = 3000; // of a request, where it has more than one text
 const MEGA = 2 ** 20;
+const NEVER = [400, 413]; // what is wrong with a file does not change
 
 let jobs = []; // of this page, also while another view is shown
 let home; // where they are drawn
 
-const endingOf = (name) => /\.([^.]+)$/.exec(name)?.[1].toLowerCase() ?? "";
 const megas = (bytes) => (bytes / MEGA).toFixed(1);
 
-// What a file holds, or the reason why it is not taken.
-async function read(file, limits) {
-  const { name, size } = file;
-  const reader = READERS[endingOf(name)];
-  if (!reader) return { reason: say("file-kind", { name }) };
-  if (size > limits.max_file) return { reason: say("file-large", { name, size: megas(size), limit: megas(limits.max_file) }) };
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer());
-    const content = reader(text);
-    return content.segments.length > 0 ? content : { reason: say("file-empty", { name }) };
-  } catch {
-    return { reason: say("file-encoding", { name }) };
-  }
+// Why a file is not even sent; an empty string where it is.
+function reasonAgainst({ name, size }, { formats, limits }) {
+  if (!formats.some((ending) => name.toLowerCase().endsWith(ending))) return say("file-kind", { endings: listed(formats) });
+  return size > limits.max_file ? say("file-large", { size: megas(size), limit: megas(limits.max_file) }) : "";
 }
 
-export async function takeFiles(place, files, { route, limits }) {
+export function takeFiles(files, server, findRoute) {
   for (const file of files) {
-    const content = await read(file, limits);
-    const job = { name: file.name, type: file.type || "text/plain", ...content, findRoute: route, done: [], status: content.reason ? "refused" : "stopped" };
+    const reason = reasonAgainst(file, server);
+    const job = { name: file.name, file, findRoute, texts: null, done: [], before: 0, reason, status: reason ? "refused" : "stopped" };
     jobs.push(job);
-    drawFiles(place);
-    if (!content.reason) run(job);
+    home.append(drawn(job));
+    if (reason) update(job);
+    else run(job);
   }
 }
 
-// The segments of the next request.
-function nextPart({ segments, done }) {
+// The server divides a file into the texts to translate and what is between them, which stays as it is.
+async function divide(job, signal) {
+  const form = new FormData();
+  form.append("file", job.file);
+  const parts = await ask("v1/segments", form, signal);
+  if (parts.texts.length === 0) throw new Refused(say("file-empty"), { status: 400 });
+  Object.assign(job, parts);
+  job.parts.bar.max = job.texts.length;
+}
+
+async function translate({ format, route }, texts, signal) {
+  const { source, target, model } = route;
+  const { translations } = await ask("v1/translate", { texts, source, target, format, ...(model && { model }) }, signal);
+  return translations.map(({ text }) => text);
+}
+
+// The texts of the next request.
+function nextPart({ texts, done }) {
   let [end, letters] = [done.length, 0];
-  while (end < segments.length && end - done.length < TOGETHER && (letters === 0 || letters + segments[end].length <= LETTERS)) {
-    letters += segments[end].length;
+  while (end < texts.length && end - done.length < TOGETHER && (letters === 0 || letters + texts[end].length <= LETTERS)) {
+    letters += texts[end].length;
     end += 1;
   }
-  return segments.slice(done.length, end);
+  return texts.slice(done.length, end);
 }
 
 async function run(job) {
@@ -57,22 +63,27 @@ async function run(job) {
   Object.assign(job, { status: "running", began: performance.now(), before: job.done.length, reason: "" });
   update(job);
   try {
-    job.route ??= await job.findRoute(job.segments.join("\n"), signal);
-    while (job.done.length < job.segments.length) {
-      job.done.push(...(await job.translate(nextPart(job), job.route, signal)));
+    if (!job.texts) await divide(job, signal);
+    job.route ??= await job.findRoute(job.texts.join("\n"), signal);
+    while (job.done.length < job.texts.length) {
+      job.done.push(...(await translate(job, nextPart(job), signal)));
       update(job);
     }
     finish(job);
   } catch (error) {
-    job.status = signal.aborted ? "stopped" : "failed";
+    const isForever = !job.texts && NEVER.includes(error.status);
+    job.status = signal.aborted ? "stopped" : isForever ? "refused" : "failed";
     job.reason = error.message;
   }
   update(job);
 }
 
+const asReferences = (text) => text.replace(/[^\0-\x7f]/gu, (letter) => `&#${letter.codePointAt(0)};`);
+
 function finish(job) {
   job.status = "done";
-  job.address = URL.createObjectURL(new Blob([job.write(job.done)], { type: job.type }));
+  const text = job.between.map((part, i) => part + (job.done[i] ?? "")).join("");
+  job.address = URL.createObjectURL(new Blob([job.ascii ? asReferences(text) : text], { type: job.file.type }));
   job.saved = job.name.replace(/\.([^.]+)$/, `.${job.route.target}.$1`);
 }
 
@@ -80,12 +91,12 @@ function remove(job) {
   job.left?.abort();
   if (job.address) URL.revokeObjectURL(job.address);
   jobs = jobs.filter((other) => other !== job);
-  drawFiles(home);
+  job.element.remove();
 }
 
-function timeLeft({ done, segments, began, before }) {
+function timeLeft({ done, texts, began, before }) {
   const each = (performance.now() - began) / (done.length - before);
-  const seconds = Math.ceil((each * (segments.length - done.length)) / 1000);
+  const seconds = Math.ceil((each * (texts.length - done.length)) / 1000);
   return seconds < 90 ? say("seconds", { count: seconds }) : say("minutes", { count: Math.round(seconds / 60) });
 }
 
@@ -93,7 +104,8 @@ function stateOf(job) {
   if (job.status === "refused") return job.reason;
   if (job.status === "failed") return say("file-failed", { reason: job.reason });
   if (job.status !== "running") return say(`file-${job.status}`);
-  const progress = say("file-progress", { done: count(job.done.length), all: count(job.segments.length) });
+  if (!job.texts) return say("loading");
+  const progress = say("file-progress", { done: count(job.done.length), all: count(job.texts.length) });
   return job.done.length > job.before ? `${progress} · ${say("file-left", { time: timeLeft(job) })}` : progress;
 }
 
@@ -109,6 +121,7 @@ function toolsOf(job) {
 function update(job) {
   if (!job.element?.isConnected) return;
   const { bar, text, tools } = job.parts;
+  bar.hidden = job.status === "refused";
   bar.value = job.done.length;
   text.textContent = stateOf(job);
   text.classList.toggle("refused", ["refused", "failed"].includes(job.status));
@@ -120,9 +133,9 @@ function update(job) {
 }
 
 function drawn(job) {
-  const bar = make("progress", { max: job.segments?.length ?? 1, value: "0", "aria-label": job.name });
+  const bar = make("progress", { max: job.texts?.length ?? 1, value: "0", "aria-label": job.name });
   job.parts = { bar, text: make("p", { role: "status" }), tools: make("div", { class: "row" }) };
-  job.element = make("div", { class: "job" }, make("b", {}, job.name), job.status === "refused" ? "" : bar, job.parts.text, job.parts.tools);
+  job.element = make("div", { class: "job" }, make("b", {}, job.name), bar, job.parts.text, job.parts.tools);
   job.shown = null;
   return job.element;
 }

@@ -1,6 +1,6 @@
 /* The view in which a language model writes on. */
 
-import { make, select } from "./element.js";
+import { complain, complaint, make, modelsOf, select } from "./element.js";
 import { slicer } from "./letters.js";
 import { probability, say } from "./say.js";
 import { request } from "./server.js";
@@ -10,7 +10,6 @@ import { hideTip, showTip } from "./tip.js";
 const SEEDS = 2 ** 31;
 
 let parts;
-let models;
 let limits;
 let left = null; // of what is being written
 
@@ -99,19 +98,14 @@ async function write(event) {
   } catch (error) {
     if (left.signal.aborted) tellEnd("stopped", seed);
     else if (error instanceof TypeError) tellEnd("broken", seed);
-    else complain(error.message);
+    else complain(parts.complaint, error.message);
   }
   left = null;
   keep();
   working(false);
 }
 
-const tellEnd = (end, seed) => (parts.ended.textContent = `${say(`end-${end}`)} (${say("written-seed", { seed })})`);
-
-function complain(text) {
-  parts.complaint.textContent = text;
-  parts.complaint.hidden = false;
-}
+const tellEnd = (end, seed) => (parts.ended.textContent = say(`end-${end}`) + say("written-seed", { seed }));
 
 const keep = () => (state.written = { nodes: [...parts.written.childNodes], ended: parts.ended.textContent });
 
@@ -153,7 +147,7 @@ function makeParts() {
     written: make("div", { class: "written", id: "written", role: "log", "aria-label": say("written"), hidden: true }),
     empty: make("p", { class: "empty" }, say("written-empty")),
     ended: make("p", { class: "ended", id: "ended", role: "status" }),
-    complaint: make("p", { class: "notice refused", id: "complaint", role: "alert", hidden: true }),
+    complaint: complaint(),
     legend: make("p", { class: "legend", hidden: true }, make("span", { class: "scale", "aria-hidden": "true" }, ...[0.1, 0.5, 0.9].map(sampleToken)), say("written-scale")),
   };
 }
@@ -165,7 +159,7 @@ function sampleToken(doubt) {
 }
 
 export function show(place, server) {
-  models = server.models.filter((model) => model.task === "language-modelling").map(({ id }) => [id, id]);
+  const models = modelsOf(server, "language-modelling");
   limits = server.limits;
   left?.abort();
   if (!models.some(([id]) => id === form.model)) [[form.model]] = models;

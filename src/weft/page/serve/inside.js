@@ -1,6 +1,7 @@
 /* The view that looks inside: the page of `weft inspect`, of what was just typed. */
 
-import { make, select } from "./element.js";
+import { asker } from "./asker.js";
+import { make } from "./element.js";
 import { say } from "./say.js";
 import { ask } from "./server.js";
 import { settings } from "./settings.js";
@@ -12,8 +13,6 @@ const PAGE = new URL("../", import.meta.url);
 const form = state.look;
 
 let parts;
-let timer;
-let left = new AbortController();
 let pictures = null; // the script that draws them
 let shown = null; // the last inspection
 let drawnTask = null; // the task of the model whose pictures stand there
@@ -42,63 +41,39 @@ async function draw(inspection) {
   if (isNew) pictures.listen();
 }
 
-async function look() {
-  left = new AbortController();
-  const { signal } = left;
-  parts.complaint.hidden = true;
-  try {
-    const inspection = await ask("v1/inspect", { model: form.model, text: form.text }, signal);
-    signal.throwIfAborted();
-    shown = inspection;
-    parts.empty.hidden = true;
-    parts.pictures.hidden = false;
-    await draw(inspection);
-    parts.pictures.classList.remove("stale");
-  } catch (error) {
-    if (signal.aborted) return;
-    parts.complaint.textContent = error.message;
-    parts.complaint.hidden = false;
-  }
+async function look(signal) {
+  const { model, text } = form;
+  const inspection = await ask("v1/inspect", { model, text }, signal);
+  signal.throwIfAborted();
+  shown = inspection;
+  parts.empty.hidden = true;
+  parts.pictures.hidden = false;
+  await draw(inspection);
+  parts.pictures.classList.remove("stale");
 }
 
-function again(wait = PAUSE) {
-  left.abort();
-  clearTimeout(timer);
-  parts.pictures.classList.add("stale");
-  if (form.text.trim()) timer = setTimeout(look, wait);
-  else {
-    parts.pictures.hidden = true;
-    parts.empty.hidden = false;
-  }
-}
-
-function typed(event) {
-  form.text = event.target.value;
-  again();
-}
-
-function chooseModel(model) {
-  form.model = model;
-  again(0);
+function clear() {
+  parts.pictures.hidden = true;
+  parts.empty.hidden = false;
 }
 
 export function show(place, server) {
   const models = server.models.map(({ id, task }) => [id, `${id} · ${say(`task-${task}`)}`]);
-  Object.assign(form, state.look);
-  if (!models.some(([id]) => id === form.model)) [[form.model]] = models;
-  const text = make("textarea", { id: "look-text", rows: "2", "aria-label": say("text-to-inspect"), placeholder: say("inspect-hint"), input: typed });
-  text.value = form.text;
+  const field = { id: "look-text", rows: "2", "aria-label": say("text-to-inspect"), placeholder: say("inspect-hint") };
   parts = {
     empty: make("p", { class: "empty" }, say("inside-empty")),
-    complaint: make("p", { class: "notice refused", id: "complaint", role: "alert", hidden: true }),
     pictures: make("div", { class: "pictures-host", id: "pictures", hidden: true }),
   };
   parts.pictures.attachShadow({ mode: "open" });
-  const pick = models.length > 1 && make("div", { class: "pick" }, select(say("model"), models, form.model, chooseModel, { id: "model" }));
-  place.append(make("div", { class: "card" }, pick, text), parts.complaint, parts.empty, parts.pictures);
   drawnTask = null;
-  if (form.text) again(0);
-  if (!matchMedia("(pointer: coarse)").matches) text.focus();
+  const { pick, text, wrong, begin } = asker(form, models, field, {
+    wait: PAUSE,
+    ask: look,
+    changed: () => parts.pictures.classList.add("stale"),
+    cleared: clear,
+  });
+  place.append(make("div", { class: "card" }, pick, text), wrong, parts.empty, parts.pictures);
+  begin();
 }
 
 document.addEventListener("repaint", () => shown && parts?.pictures.isConnected && pictures?.repaint());

@@ -59,7 +59,7 @@ async function translated(texts, route, signal) {
 }
 
 // Ask for the lines that are not known yet, and call `received` whenever some came.
-export async function translateLines(lines, route, signal, received = () => {}) {
+export async function translateLines(lines, route, signal, received) {
   const missing = [...new Set(lines)].filter((line) => !isBlank(line) && !recall(line, route));
   for (const part of parts(missing)) {
     const translations = await translated(part, route, signal);

@@ -2,7 +2,7 @@
 
 import { drawCurves } from "./curve.js";
 import { make } from "./element.js";
-import { count, languageName, say } from "./say.js";
+import { count, languageName, listed, say } from "./say.js";
 import { ask } from "./server.js";
 
 const FACTS = [
@@ -22,7 +22,7 @@ function languagesOf({ source, target, card }) {
 function facts(model) {
   const { card, task } = model;
   const rows = [[say("task"), say(`task-${task}`)], [say("languages"), languagesOf(model)], ...FACTS.map(([key, name]) => [say(name), card[key]])];
-  if (card.labels) rows.push([say("label-names"), card.labels.join(", ")]);
+  if (card.labels) rows.push([say("label-names"), listed(card.labels)]);
   return make("dl", {}, ...rows.filter(([, value]) => value).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 }
 

@@ -1,7 +1,7 @@
 /* What may be wrong with a translation, in words. */
 
 import { make } from "./element.js";
-import { joined, languageName, quoted, say } from "./say.js";
+import { languageName, listed, quoted, say } from "./say.js";
 
 const MARKS = ["cut", "repetition", "short", "unsure", "empty"];
 const MOST = 12; // words that are named
@@ -9,17 +9,17 @@ const MOST = 12; // words that are named
 // "Line 3" and so on; a text of one line is the translation.
 function where(numbers, lines) {
   if (lines === 1) return say("mark-text");
-  return numbers.length === 1 ? say("mark-line", { line: numbers[0] }) : say("mark-lines", { lines: numbers.join(", ") });
+  return numbers.length === 1 ? say("mark-line", { line: numbers[0] }) : say("mark-lines", { lines: listed(numbers) });
 }
 
 function markNote(mark, translations) {
   const numbers = translations.flatMap((translation, i) => (translation?.marks?.includes(mark) ? [i + 1] : []));
-  return numbers.length > 0 && make("li", { class: "doubt" }, joined([where(numbers, translations.length), say(`mark-${mark}`)]));
+  return numbers.length > 0 && make("li", { class: "doubt" }, say(`mark-${mark}`, { where: where(numbers, translations.length) }));
 }
 
 function unknownNote(translations) {
   const words = [...new Set(translations.flatMap((translation) => translation?.unknown_words ?? []))];
-  const named = words.slice(0, MOST).map(quoted).join(", ") + (words.length > MOST ? " …" : "");
+  const named = listed(words.slice(0, MOST).map(quoted)) + (words.length > MOST ? " …" : "");
   return words.length > 0 && make("li", { class: "doubt" }, say("unknown-words", { words: named }));
 }
 
@@ -30,9 +30,9 @@ function modelNote(translations, served) {
   if (models.length === 0) return false;
   const targetOf = (id) => served.find((model) => model.id === id)?.target;
   const bridges = [...new Set(routes.flatMap((ids) => ids.slice(0, -1).map(targetOf)))].filter(Boolean);
-  const names = models.join(", ");
+  const names = listed(models);
   if (bridges.length === 0) return make("li", {}, say("by-model", { models: names }));
-  return make("li", {}, say("by-way-of", { languages: bridges.map(languageName).join(", "), models: names }));
+  return make("li", {}, say("by-way-of", { languages: listed(bridges.map(languageName)), models: names }));
 }
 
 export function drawNotes(translations, served) {

@@ -13,6 +13,8 @@ export async function learn() {
 // A sentence with its values filled in.
 export const say = (key, values = {}) => words[key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
+export const listed = (parts) => parts.join(say("comma"));
+
 export const quoted = (text) => `“${text}”`;
 
 let names; // of languages
@@ -31,4 +33,3 @@ export const count = (number) => numbers.format(number);
 // A softmax gives nothing 0: what reads so was rounded.
 export const probability = (value) => (value < 0.005 ? "< 0.01" : value.toFixed(2));
 
-export const joined = (sentences) => sentences.join(settings.language === "zh" ? "" : " ");

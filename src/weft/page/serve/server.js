@@ -42,7 +42,7 @@ function keyOf() {
   }
 }
 
-export function rememberKey(value) {
+function rememberKey(value) {
   key = value;
   try {
     sessionStorage.setItem("weft-key", value);
@@ -66,10 +66,11 @@ async function newKey() {
 
 function fetched(path, body, signal) {
   const headers = { Accept: "application/json" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const isForm = body instanceof FormData;
+  if (body !== undefined && !isForm) headers["Content-Type"] = "application/json";
   if (keyOf()) headers.Authorization = `Bearer ${keyOf()}`;
   const method = body === undefined ? "GET" : "POST";
-  return fetch(new URL(path, BASE), { method, headers, body: JSON.stringify(body), signal, cache: "no-store" });
+  return fetch(new URL(path, BASE), { method, headers, body: isForm ? body : JSON.stringify(body), signal, cache: "no-store" });
 }
 
 let away = null; // while the server does not answer: a promise that it is back

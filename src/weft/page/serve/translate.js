@@ -1,14 +1,14 @@
 /* The view that translates as one types. */
 
 import { closeAlternatives, openAlternatives } from "./alternatives.js";
-import { button, icon, make, select } from "./element.js";
+import { button, complain, complaint, icon, make, select } from "./element.js";
 import { drawFiles, takeFiles } from "./files.js";
 import { lengthOf } from "./letters.js";
 import { choose, isBlank, recall, translateLines, undo } from "./lines.js";
 import { Mirror } from "./mirror.js";
 import { drawNotes } from "./notes.js";
 import { Result } from "./result.js";
-import { count, languageName, say } from "./say.js";
+import { count, languageName, listed, say } from "./say.js";
 import { ask } from "./server.js";
 import { settings } from "./settings.js";
 import { state } from "./text.js";
@@ -131,11 +131,6 @@ function drawCount() {
   return letters <= limit;
 }
 
-function complain(text) {
-  parts.complaint.textContent = text;
-  parts.complaint.hidden = !text;
-}
-
 // The likeliest language that can be translated.
 const knownAmong = (guesses) => guesses.find(({ language }) => targetsOf(language).length > 0) ?? { language: languages()[0].code, confidence: 0 };
 
@@ -164,16 +159,16 @@ async function translate() {
   current.abort();
   current = new AbortController();
   const { signal } = current;
-  complain("");
+  complain(parts.complaint, "");
   parts.side.classList.toggle("busy", !isBlank(state.text));
   try {
     const { text } = state;
     if (isBlank(text)) drawPickers();
-    else if (!drawCount()) complain(say("too-long", { count: count(lengthOf(text)), limit: count(server.limits.max_text) }));
+    else if (!drawCount()) complain(parts.complaint, say("too-long", { count: count(lengthOf(text)), limit: count(server.limits.max_text) }));
     else await translateFrom(lines(), signal);
   } catch (error) {
     if (signal.aborted) return;
-    complain(error.message);
+    complain(parts.complaint, error.message);
   }
   if (!signal.aborted) parts.side.classList.remove("busy");
 }
@@ -238,7 +233,7 @@ function openOthers(element, { number }) {
       drawText();
       if (start !== null) wordAt(number, start)?.focus();
     },
-    failed: (error) => complain(error.message),
+    failed: (error) => complain(parts.complaint, error.message),
   });
 }
 
@@ -272,7 +267,7 @@ async function copied(text) {
 function lookInside() {
   const line = lines().find((one) => recall(one, route()));
   const [id] = recall(line, route()).models ?? [];
-  Object.assign(state, { look: { model: id, text: line } });
+  Object.assign(state.look, { model: id, text: line });
   location.hash = "inside";
 }
 
@@ -284,12 +279,11 @@ function clear() {
 
 /* The elements */
 
-function fileButton(place) {
-  const input = make("input", { type: "file", accept: ".txt,.html,.htm", multiple: true, class: "aside", "aria-label": say("a-file"), change: () => taken(place, input.files) });
-  return make("label", { class: "tool", title: say("drop-here") }, icon("file"), make("span", {}, say("a-file")), input);
+function fileButton() {
+  const accept = server.formats.join(",");
+  const input = make("input", { type: "file", accept, multiple: true, class: "aside", "aria-label": say("a-file"), change: () => takeFiles([...input.files], server, fileRoute) });
+  return make("label", { class: "tool", title: say("drop-here", { endings: listed(server.formats) }) }, icon("file"), make("span", {}, say("a-file")), input);
 }
-
-const taken = (place, files) => takeFiles(place, [...files], { route: fileRoute, limits: server.limits });
 
 // The languages for a file: those that are chosen, its own where that is to be detected.
 async function fileRoute(sample, signal) {
@@ -300,7 +294,7 @@ async function fileRoute(sample, signal) {
   return { source, target: targets.includes(state.target) ? state.target : firstTarget(targets), model: "" };
 }
 
-function listenToFiles(card, place) {
+function listenToFiles(card) {
   const holds = (event) => event.dataTransfer?.types.includes("Files");
   card.addEventListener("dragover", (event) => {
     if (!holds(event)) return;
@@ -312,11 +306,11 @@ function listenToFiles(card, place) {
     card.classList.remove("dropping");
     if (!holds(event)) return;
     event.preventDefault();
-    taken(place, event.dataTransfer.files);
+    takeFiles([...event.dataTransfer.files], server, fileRoute);
   });
 }
 
-function makeParts(files) {
+function makeParts() {
   const text = make("textarea", {
     id: "text", rows: "1", spellcheck: "false", autocapitalize: "none", "aria-label": say("text-to-translate"), placeholder: say("type-text"),
     input: typed, pointermove: pointAtSource, pointerleave: forget, keyup: pointAtCaret,
@@ -332,11 +326,11 @@ function makeParts(files) {
     empty: make("p", { class: "empty" }, say("translation-empty")),
     count: make("span", { class: "count", id: "count" }),
     clear: button("clear", say("clear"), clear),
-    file: fileButton(files),
+    file: fileButton(),
     copy: button("copy", say("copy"), copy, { id: "copy" }),
     undo: button("undo", say("undo-choices"), undoChoices, { id: "undo" }),
     look: button("look", say("look-inside"), lookInside, { id: "look" }),
-    complaint: make("p", { class: "notice refused", id: "complaint", role: "alert", hidden: true }),
+    complaint: complaint(),
     notes: make("ul", { class: "notes", id: "notes", "aria-live": "polite" }),
     legend: make("p", { class: "legend", id: "legend" }, make("span", { class: "scale", "aria-hidden": "true" }, ...[0.15, 0.5, 0.9].map(sampleWord)), say("scale")),
   };
@@ -351,13 +345,13 @@ function sampleWord(doubt) {
 export function show(place, given) {
   server = given;
   const files = make("div", { class: "files", id: "files" });
-  parts = makeParts(files);
+  parts = makeParts();
   mirror = new Mirror(parts.mirror);
   result = new Result(parts.result, { point: pointAtWord, open: openOthers });
   const source = make("div", { class: "side" }, parts.source, make("div", { class: "stack" }, parts.mirror, parts.text), make("div", { class: "foot" }, parts.file, parts.clear, parts.count));
   parts.side = make("div", { class: "side" }, parts.target, make("div", { class: "stack" }, parts.empty, parts.result), make("div", { class: "foot" }, parts.copy, parts.look, parts.undo));
   const card = make("div", { class: "card pair" }, source, parts.swap, parts.side);
-  listenToFiles(card, files);
+  listenToFiles(card);
   place.append(card, parts.complaint, parts.notes, parts.legend, files);
   drawFiles(files);
   settle();

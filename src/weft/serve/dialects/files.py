@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from weft.documents.document import Document
+from weft.documents.document import FileDocument
 from weft.documents.registry import format_of
 from weft.errors import UsageError
 from weft.serve.bodies import Fields, MissingField, read_fields
@@ -49,7 +49,7 @@ class Files:
         fields = await read_fields(request, self.service.limits)
         upload = fields.file("file")
         src, tgt = self._languages(fields)
-        document = await asyncio.to_thread(_open, upload)
+        document = await asyncio.to_thread(open_upload, upload)
         caller = caller_of(request)
         longer = self.service.limits.deadline * (_TIMES - 1)
         patient = replace(caller, deadline=caller.deadline + longer)
@@ -86,7 +86,7 @@ class Files:
         return src, served_language(catalogue, names["target"], "target")
 
 
-def _open(upload: Upload) -> Document[bytes]:
+def open_upload(upload: Upload) -> FileDocument:
     """Open an uploaded file as a document. Raises InvalidRequest."""
     try:
         return format_of(upload.name).open(upload.file.read(), "the file")

@@ -1,8 +1,9 @@
-"""Weft's own routes: everything that its models can say, in JSON alone.
+"""Weft's own routes: everything that its models can say, in JSON; and a file in its segments.
 
 Fields that a route does not know are refused, so that a slip of the pen does not go unnoticed.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +14,23 @@ from starlette.responses import Response
 from weft.data.languages import UNKNOWN
 from weft.documents.html import read_html
 from weft.documents.plain import read_plain
+from weft.documents.registry import format_of
 from weft.errors import UsageError
 from weft.predict.completion import Completion
 from weft.predict.settings import DecodingSettings
 from weft.predict.words import WordReport
-from weft.serve.bodies import Fields, MissingField, parse_object, read_body
+from weft.serve.bodies import (
+    Fields,
+    MissingField,
+    parse_object,
+    read_body,
+    read_fields,
+)
 from weft.serve.catalogue import ServedModel
 from weft.serve.dialects.answers import Answer, Wish, translate_texts
 from weft.serve.dialects.codes import AUTO, served_language
 from weft.serve.dialects.described import (
+    FILE,
     FLAG,
     NUMBER,
     TEXT,
@@ -30,6 +39,7 @@ from weft.serve.dialects.described import (
     body,
 )
 from weft.serve.dialects.dialect import Dialect
+from weft.serve.dialects.files import open_upload
 from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
 from weft.serve.dialects.words import words_of
@@ -38,7 +48,7 @@ from weft.serve.refusals import InvalidRequest, Undetected
 from weft.serve.service import Service
 from weft.serve.visits import caller_of
 
-_PATHS = ("/v1/translate", "/v1/complete", "/v1/detect", "/v1/inspect")
+_PATHS = ("/v1/translate", "/v1/complete", "/v1/detect", "/v1/inspect", "/v1/segments")
 _WHERE = ("model", "source", "target")
 _FIELDS = {
     "texts": TEXTS,
@@ -77,11 +87,13 @@ class Own:
     def router(self) -> APIRouter:
         """Return the routes."""
         router = APIRouter(prefix="/v1")
+        file = body({"file": FILE}, ["file"], json=False, forms=True)
         for path, route, extra in (
             ("/translate", self.translate, body(_FIELDS, ["target"])),
             ("/complete", self.complete, body(_COMPLETE, ["text", "target"])),
             ("/detect", self.detect, body({"text": TEXT}, ["text"])),
             ("/inspect", self.inspect, body(_INSPECT, ["model", "text"])),
+            ("/segments", self.segments, file),
         ):
             router.add_api_route(path, route, methods=["POST"], openapi_extra=extra)
         return router
@@ -159,6 +171,25 @@ class Own:
         text = _text(fields, self.service.limits)
         guesses = self.service.detect(text)
         return reply({"languages": [_guessed(*guess) for guess in guesses]})
+
+    async def segments(self, request: Request) -> Response:
+        """Divide a file into the texts to translate and what stands before, between and after.
+
+        Each text is translated by itself, in the format of the file.
+        """
+        fields = await read_fields(request, self.service.limits)
+        if fields.values:
+            raise InvalidRequest("the field here is file")
+        upload = fields.file("file")
+        document = await asyncio.to_thread(open_upload, upload)
+        return reply(
+            {
+                "format": format_of(upload.name).name,
+                "texts": [segment.source for segment in document.segments],
+                "between": list(document.text.skeleton),
+                "ascii": document.is_ascii,
+            }
+        )
 
     async def _fields(self, request: Request, names: Sequence[str]) -> Fields:
         """Read a body of JSON with these fields and no others."""
