@@ -631,6 +631,7 @@ def test_models_show_their_cards_and_curves(open_page: Any) -> None:
     assert "A dog ." in cards.first.inner_text()
     assert "Its folder holds no record of the training." in cards.nth(1).inner_text()
     page.get_by_text("loss in training: 6.25 at step 6", exact=True).wait_for()
+    assert "h-" in cards.nth(2).locator(".curve path").get_attribute("d")
     assert cards.nth(1).locator("details").count() == 0
 
 

@@ -5,6 +5,7 @@ import { count, say } from "./say.js";
 
 const WIDE = 320;
 const HIGH = 120;
+const DASH = 6; // of a point that is alone
 const EDGE = { left: 4, right: 4, top: 8, bottom: 4 };
 
 const LINES = [
@@ -24,7 +25,11 @@ function scale(points) {
   return { x, y };
 }
 
-const path = (points, { x, y }) => points.map(([step, value], i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+// The way through points; of a point alone a short dash.
+function path(points, { x, y }) {
+  const places = points.map(([step, value]) => `${x(step).toFixed(1)} ${y(value).toFixed(1)}`);
+  return places.length > 1 ? `M${places.join("L")}` : `M${places[0]}h-${DASH}`;
+}
 
 // What a line says, for those who do not see it.
 function saying(name, points) {

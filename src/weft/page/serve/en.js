@@ -86,7 +86,7 @@ export default {
   stop: "Stop",
   written: "Text",
   "written-empty": "What the model writes appears here, each token shaded by its probability.",
-  "written-scale": "shaded: the darker, the less probable",
+  "written-scale": "shaded: the stronger, the less probable",
   "written-seed": " (seed {seed})",
   "end-stop": "The text ends here.",
   "end-length": "The limit is reached.",

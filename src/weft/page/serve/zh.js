@@ -86,7 +86,7 @@ export default {
   stop: "停止",
   written: "文字",
   "written-empty": "模型写的文字会出现在这里，每个词元按概率着色。",
-  "written-scale": "颜色越深，概率越小",
+  "written-scale": "底色越浓，概率越小",
   "written-seed": "（种子 {seed}）",
   "end-stop": "文字到此结束。",
   "end-length": "已到上限。",
