@@ -5,8 +5,6 @@
 const WORDS = {
   en: {
     language: "Language",
-    noscript: "This page draws its pictures with JavaScript, which is switched off.",
-    title: "What the model does with a text",
     "title-translation": "How the model translated this",
     "title-language-modelling": "How the model reads this",
     "title-classification": "How the model labelled this",
@@ -147,8 +145,6 @@ const WORDS = {
   },
   zh: {
     language: "语言",
-    noscript: "本页用 JavaScript 绘图，而它已被关闭。",
-    title: "模型如何处理一段文字",
     "title-translation": "模型是怎样翻译的",
     "title-language-modelling": "模型是怎样阅读的",
     "title-classification": "模型是怎样分类的",
