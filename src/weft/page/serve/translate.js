@@ -14,7 +14,10 @@ import { settings } from "./settings.js";
 import { state } from "./text.js";
 
 const AUTO = "auto";
-const PAUSE = 150; // ms without a key, after which what was typed is sent; the first key after a pause is sent at once
+// ms without a key, after which what was typed is sent; the first key after a pause is sent at once. A server that answers
+// soon is asked soon again, and one that is busy is left in peace.
+const LEAST_PAUSE = 60;
+const MOST_PAUSE = 400;
 const SAMPLE = 2000; // letters that a language is detected by
 const SURE = 0.5; // a language below this is called a guess
 
@@ -24,7 +27,8 @@ let mirror;
 let result;
 let timer;
 let current = new AbortController(); // of the request under way
-let lastKey = -PAUSE;
+let pause = 150; // as long as the last answer took, within these two
+let lastKey = -MOST_PAUSE;
 
 /* The pair of languages */
 
@@ -165,12 +169,18 @@ async function translate() {
     const { text } = state;
     if (isBlank(text)) drawPickers();
     else if (!drawCount()) complain(parts.complaint, say("too-long", { count: count(lengthOf(text)), limit: count(server.limits.max_text) }));
-    else await translateFrom(lines(), signal);
+    else await timed(translateFrom(lines(), signal));
   } catch (error) {
     if (signal.aborted) return;
     complain(parts.complaint, error.message);
   }
   if (!signal.aborted) parts.side.classList.remove("busy");
+}
+
+async function timed(answer) {
+  const began = performance.now();
+  await answer;
+  pause = Math.min(Math.max(performance.now() - began, LEAST_PAUSE), MOST_PAUSE);
 }
 
 // After a key: at once where it is the first after a pause, else when no other one comes.
@@ -182,7 +192,7 @@ function typed() {
   clearTimeout(timer);
   closeAlternatives();
   drawText();
-  timer = setTimeout(translate, since > PAUSE ? 0 : PAUSE);
+  timer = setTimeout(translate, since > pause ? 0 : pause);
 }
 
 function again() {
