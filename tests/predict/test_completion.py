@@ -265,9 +265,8 @@ def test_letters_are_said_by_every_token_that_can_be_part_of_them() -> None:
         assert i in stem.possible
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_over_the_engine_it_is_the_translation_bit_for_bit(precision: str) -> None:
-    """Greedy, cut after any letter: a prefix that is read at once changes no log-probability."""
+def over_engine(precision: str) -> Translator:
+    """Return a translator by letters, of random weights, whose searches the engine runs."""
     torch.manual_seed(5)
     own = tokenizer("character")
     shape = Seq2SeqSection(
@@ -283,10 +282,59 @@ def test_over_the_engine_it_is_the_translation_bit_for_bit(precision: str) -> No
     engine = build_engine(model, "cpu", precision)
     if engine is None:
         pytest.skip("no compiler")
-    here = Translator(
+    return Translator(
         Member(64, steps_of(model), engine), own, own, decoding=DecodingSection(max_len_extra=64),
         languages=("en", "en"), lengths=RowLengths(60, 60),
     )  # fmt: skip
+
+
+class Wavering(Whim):
+    """As Whim, but of many next tokens none is much more probable: beams are often not greedy."""
+
+    def next_logits(self, src: tuple[int, ...], seen: tuple[int, ...]) -> Tensor:
+        return super().next_logits(src, seen) * 0.4
+
+
+@pytest.mark.parametrize("has_engine", [False, True])
+def test_the_most_probable_word_is_an_alternative_where_a_beam_does_not_take_it(
+    has_engine: bool,
+) -> None:
+    """Greedy search says which letter is the most probable."""
+    here = over_engine("float32") if has_engine else translator("character", Wavering)
+    num_left = 0
+    for text in SENTENCES[:4]:
+        whole = here.translate(text, beam_size=1)[0].text[:12]
+        for place in range(0, len(whole), 2):
+            begun = whole[:place]
+            found = here.complete(text, begun, alternatives=3, beam_size=4)
+            is_left = found.text[place : place + 1] != whole[place]
+            if is_left and not whole[max(place - 1, 0) : place + 1].isspace():
+                others = [word.translation[place] for word in found.alternatives]
+                assert whole[place] in others
+                num_left += 1
+    assert num_left > 2
+
+
+def test_after_the_end_the_most_probable_letter_is_an_alternative() -> None:
+    here = translator("character", Whim)
+    model, own = Whim(tokenizer("character")), tokenizer("character")
+    whole = here.translate("the cat", beam_size=1)[0].text
+    found = here.complete("the cat", whole, alternatives=3, beam_size=1)
+    assert found.text == whole
+    src = (*own.encode("the cat"), EOS_ID)
+    logits = model.next_logits(src, tuple(own.encode(whole)))
+    logits[:EOS_ID] = -torch.inf
+    assert logits.argmax() == EOS_ID
+    logits[EOS_ID] = -torch.inf
+    likeliest = whole + own.spell([int(logits.argmax())]).decode()
+    others = [word.translation[: len(likeliest)] for word in found.alternatives]
+    assert likeliest in others
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_over_the_engine_it_is_the_translation_bit_for_bit(precision: str) -> None:
+    """Greedy, cut after any letter: a prefix that is read at once changes no log-probability."""
+    here = over_engine(precision)
     settings = DecodingSettings(beam_size=1)
     num_cut = 0
     for text in SENTENCES[:4]:

@@ -132,14 +132,14 @@ class Completer:
         candidates: list[int] = []
         if alternatives:
             candidates = self._candidates(main, alternatives)
-        # the first of them is nearly always the translation's own
-        first = candidates[1 : alternatives + 2]
+        # one is nearly always the translation's own, most often but not always the first
+        first = candidates[: alternatives + 1]
         best, *others = self._search([main, *self._branching(main, first)])
         self.found[begun.row] = best
         word = self._next_word(begun, best[0])
         words = self._other_words([word.text], begun, prefix, others)
         if 2 * len(words) < alternatives:
-            rest = candidates[:1] + candidates[alternatives + 2 :]
+            rest = candidates[alternatives + 1 :]
             more = self._search(self._branching(main, rest))
             known = [word.text, *(other.text for other in words)]
             words += self._other_words(known, begun, prefix, more)
