@@ -1,5 +1,6 @@
 """The server as a process: it starts, says where it is, and ends in grace."""
 
+import json
 import socket
 from collections.abc import Callable
 
