@@ -87,6 +87,13 @@ def words_of(text: str) -> list[tuple[int, int]]:
     return places
 
 
+def marks_of(text: str) -> list[str]:
+    """`repetition` of a text that begins with a word twice, `unsure` of one that asks."""
+    first, second, *_ = [*text.split(), "", ""]
+    marks = {"repetition": bool(first) and first == second, "unsure": "?" in text}
+    return [mark for mark, is_there in marks.items() if is_there]
+
+
 def probability_of(word: str) -> float:
     return (sum(map(ord, word)) * 37 % 97 + 2) / 100
 
@@ -116,7 +123,7 @@ def translated(text: str, models: list[str]) -> dict[str, Any]:
         "detected": None,
         "models": models,
         "score": -0.5,
-        "marks": ["repetition"] if text.split()[:1] * 2 == text.split()[:2] else [],
+        "marks": marks_of(text),
         "unknown_words": unknown,
         "n_best": [],
         "words": words,

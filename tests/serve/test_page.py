@@ -242,10 +242,12 @@ def test_a_pivot_is_named_and_a_model_chosen(open_page: Any, server: StandIn) ->
 @pytest.mark.long
 def test_what_may_be_wrong_is_said(open_page: Any) -> None:
     page = open_page()
-    translate(page, "Ein Hund\nEin Ein Quast Aquast", "a dog\na a QUAST AQUAST")
+    text = "Ein Hund?\nEin Ein Quast Aquast"
+    translate(page, text, "a dog?\na a QUAST AQUAST")
     notes = page.locator("#notes li").all_inner_texts()
     assert notes == [
         "Line 2: the same again and again.",
+        "Line 1: less certain than usual; the model was surer of 19 in 20 sentences that it was tried on.",
         "Never seen in training: “quast”.",
         "By de-en.",
     ]

@@ -53,7 +53,7 @@ export default {
   "mark-cut": "{where}: longer than the model reads, or without an end; some of it is missing.",
   "mark-repetition": "{where}: the same again and again.",
   "mark-short": "{where}: much shorter than the source.",
-  "mark-unsure": "{where}: no probable words; not to be relied on.",
+  "mark-unsure": "{where}: less certain than usual; the model was surer of 19 in 20 sentences that it was tried on.",
   "mark-empty": "{where}: empty.",
   "mark-line": "Line {line}",
   "mark-lines": "Lines {lines}",
