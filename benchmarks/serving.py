@@ -4,8 +4,8 @@ the same weights: `python benchmarks/serving.py FOLDER --peer PYTHON [--only NAM
 FOLDER holds a translator whose weights CTranslate2 can have (ctranslate2_model.py says which).
 Sentences are the first column of --text, each a request of its own. Both servers run beside each
 other, and take turns, round after round; who is not asked stands still. PYTHON has LibreTranslate's
-packages; without --peer Weft is measured alone. The client is this process: it costs both servers
-alike. Nothing else should run meanwhile.
+packages; without --peer Weft is measured alone. Both search with LibreTranslate's beam of 4. The
+client is this process: it costs both servers alike. Nothing else should run meanwhile.
 
     throughput  sentences a second of 1, 8, 32 and 128 clients, and of the engine on a file
     latency     a lone client, and the engine called directly
@@ -17,10 +17,11 @@ alike. Nothing else should run meanwhile.
 
 import argparse
 import asyncio
+import tempfile
 from pathlib import Path
 
 from serving_measures import MEASURES, Bench
-from serving_servers import serving
+from serving_servers import serving, with_beam_of_peer
 from side_by_side import DATA, refuse_missing
 
 import weft
@@ -42,11 +43,12 @@ def main() -> None:
     refuse_missing(asked.text)
     lines = asked.text.read_text("utf-8").split("\n")[:1000]
     sentences = [line.split("\t")[0] for line in lines if line.strip()]
-    served = asked.served or asked.folder
-    with serving(asked.folder, served, asked.peer, asked.kind) as servers:
-        bench = Bench(sentences, servers, asked.rounds, weft.load(served))
-        for name in asked.only:
-            asyncio.run(MEASURES[name](bench))
+    with tempfile.TemporaryDirectory(prefix="weft-served-") as scratch:
+        served = with_beam_of_peer(asked.served or asked.folder, Path(scratch))
+        with serving(asked.folder, served, asked.peer, asked.kind) as servers:
+            bench = Bench(sentences, servers, asked.rounds, weft.load(served))
+            for name in asked.only:
+                asyncio.run(MEASURES[name](bench))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """The servers that serving.py measures, as processes, and a client of them."""
 
 import asyncio
+import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from weft.kernels.machine import machine_for_use
 from weft.tasks.translation import Translation
 
 HERE = Path(__file__).resolve().parent
+BEAM_SIZE = 4  # LibreTranslate's least, and ours beside it
 
 
 @dataclass
@@ -118,6 +121,21 @@ def serving(
             for server in servers:
                 server.process.terminate()
                 server.process.wait(40)
+
+
+def with_beam_of_peer(folder: Path, scratch: Path) -> Path:
+    """A copy of a model's folder whose beam is LibreTranslate's."""
+    copy = scratch / folder.name
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("run"))
+    config = json.loads((copy / "config.json").read_text("utf-8"))
+    config["decoding"]["beam_size"] = BEAM_SIZE
+    content = json.dumps(config).encode()
+    (copy / "config.json").write_bytes(content)
+    manifest = json.loads((copy / "manifest.json").read_text("utf-8"))
+    digest = hashlib.sha256(content).hexdigest()
+    manifest["files"]["config.json"] = {"size": len(content), "sha256": digest}
+    (copy / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    return copy
 
 
 def order_of_peer(
