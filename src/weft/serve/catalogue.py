@@ -12,7 +12,12 @@ from weft.data.languages import canonical, primary
 from weft.errors import UsageError, WeftError
 from weft.folder import durable
 from weft.predict.language_model import LanguageModel
-from weft.serve.refusals import UnknownLanguage, UnknownModel, UnknownPair
+from weft.serve.refusals import (
+    NoModelFor,
+    UnknownLanguage,
+    UnknownModel,
+    UnknownPair,
+)
 from weft.serve.running import Calls
 from weft.serve.searching import Searcher
 from weft.serve.writing import TextWriter
@@ -71,7 +76,10 @@ class Catalogue:
         self.pivot = self._pivot(pivot) if pivot else ""
 
     def model(self, name: str | None, kind: str) -> ServedModel:
-        """Return the model of a name, or the first of a kind; raise UnknownModel."""
+        """Return the model of a name, or the first of a kind.
+
+        Raises UnknownModel, and NoModelFor where there is none of the kind.
+        """
         if name is not None:
             found = self.models.get(name)
             if found is None or found.kind != kind:
@@ -79,7 +87,7 @@ class Catalogue:
             return found
         for model in self.of(kind):
             return model
-        raise UnknownModel("", kind)
+        raise NoModelFor(kind, (model.kind for model in self.models.values()))
 
     def of(self, kind: str) -> Iterator[ServedModel]:
         """Yield the models of a kind."""

@@ -1,5 +1,7 @@
 """The reasons why the server does not do what it was asked, whatever dialect says them."""
 
+from collections.abc import Iterable
+
 from weft.errors import WeftError
 
 
@@ -8,7 +10,7 @@ class Refusal(WeftError):
 
     `status` is that of HTTP, `code` a short name that never changes. `param` names the field at
     fault, where one is. The message never repeats what the client sent, but for codes of languages
-    and names of models that are short and plain.
+    and names of models and fields that are short and plain.
     """
 
     status = 400
@@ -34,6 +36,30 @@ class UnknownLanguage(Refusal):
         """Name the language's code."""
         super().__init__(f"{shown(language)} is not supported", param)
         self.language = language
+
+
+class OtherLanguages(Refusal):
+    """A language that is not one of the model that is named."""
+
+    code = "other_languages"
+
+    def __init__(self, model: str, src: str, tgt: str, param: str) -> None:
+        """Say what the model translates."""
+        super().__init__(f"the model {model} translates {src} to {tgt}", param)
+
+
+class UnknownField(InvalidRequest):
+    """A field that a route does not have."""
+
+    code = "unknown_field"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        """Name the field, where its name is one, and those that there are."""
+        named = name if name.isidentifier() and name == shown(name) else None
+        listed = f"the fields here are {', '.join(known)}"
+        super().__init__(
+            f"there is no field {named}; {listed}" if named else listed, named
+        )
 
 
 class Undetected(Refusal):
@@ -77,6 +103,17 @@ class UnknownModel(Refusal):
             "model",
         )
         self.name = name
+
+
+class NoModelFor(UnknownModel):
+    """A task that no model has, where the request leaves the choice of the model."""
+
+    def __init__(self, kind: str, others: Iterable[str]) -> None:
+        """Name the task, and those of the models."""
+        known = " and ".join(dict.fromkeys(others))
+        message = f"no model here is for {kind}; those that are here are for {known}"
+        Refusal.__init__(self, message, "model")
+        self.name = ""
 
 
 class Impossible(Refusal):

@@ -3,7 +3,10 @@
 import pytest
 from starlette.testclient import TestClient
 
-from .conftest import LABELS
+from weft.serve.dialects.classification import classify
+from weft.serve.limits import Limits
+
+from .conftest import LABELS, MODELS, StandIn, small_app
 
 SCORES = [{"label": label, "score": score} for label, score in LABELS.items()]
 
@@ -63,3 +66,15 @@ def test_predict_reads_no_pairs(ask: TestClient, subtests: pytest.Subtests) -> N
             assert reply.status_code == 400
             assert reply.json()["error_type"] == "Validation"
             assert isinstance(reply.json()["error"], str)
+
+
+def test_where_no_model_classifies_it_is_said_what_the_models_do() -> None:
+    service = StandIn(MODELS[:4], Limits())
+    ask = TestClient(small_app(service, [classify()]))
+    reply = ask.post("/classify", json={"input": "a"})
+    assert reply.status_code == 404
+    said = reply.json()["error"]["message"]
+    assert (
+        said
+        == "no model here is for classification; those that are here are for translation"
+    )

@@ -37,6 +37,13 @@ def test_a_path_names_a_model(ask: TestClient, service: StandIn) -> None:
     assert ask.post("/models/de-en", json=asked).status_code == 400
 
 
+def test_another_language_than_the_models_names_its_own(ask: TestClient) -> None:
+    asked = {"inputs": "a", "parameters": {"src_lang": "en", "tgt_lang": "zh"}}
+    reply = ask.post("/models/law", json=asked)
+    assert reply.status_code == 400
+    assert reply.json()["error"] == "the model law translates en to de"
+
+
 def test_a_classifier_alone_classifies() -> None:
     service = StandIn([MODELS[-1]], Limits())
     with TestClient(small_app(service, [huggingface()])) as ask:

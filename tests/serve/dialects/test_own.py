@@ -154,9 +154,19 @@ def test_a_model_is_named_and_knows_its_languages(ask: TestClient) -> None:
         asked = {"text": "a", "model": "law", **more}
         reply = ask.post("/v1/translate", json=asked)
         assert reply.status_code == status
+        if status == 400:
+            assert reply.json()["error"]["code"] == "other_languages"
+            said = reply.json()["error"]["message"]
+            assert said == "the model law translates en to de"
     for name, status in (("stars", 404), ("gone", 404)):
         reply = ask.post("/v1/translate", json={"text": "a", "model": name})
         assert reply.status_code == status
+
+
+def test_a_slip_of_the_pen_is_named(ask: TestClient) -> None:
+    asked = {"text": "a", "langauge": "de"}
+    said = ask.post("/v1/detect", json=asked).json()["error"]["message"]
+    assert said == "there is no field langauge; the fields here are text"
 
 
 def test_settings_reach_the_search(ask: TestClient, service: StandIn) -> None:
@@ -181,7 +191,9 @@ def test_what_is_wrong_is_said(ask: TestClient, subtests: pytest.Subtests) -> No
         ({"text": "a", **BOTH, "n_best": 7}, "n_best"),
         ({"text": "a", **BOTH, "temperature": -1}, "temperature"),
         ({"text": "a", **BOTH, "top_p": 0.5}, None),
-        ({"text": "a", **BOTH, "nbest": 2}, None),
+        ({"text": "a", **BOTH, "nbest": 2}, "nbest"),
+        ({"text": "a", **BOTH, "no field's name": 2}, None),
+        ({"text": "a", "texts": ["b"], **BOTH}, "text"),
         ({"text": "a\nb", **BOTH, "prefix": "P"}, "prefix"),
         ({"texts": ["a", "b"], **BOTH, "prefix": "P"}, "prefix"),
         ({"text": "a", **BOTH, "format": "html", "prefix": "P"}, "prefix"),

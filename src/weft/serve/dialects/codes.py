@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from weft.data.languages import canonical, primary
-from weft.serve.catalogue import Catalogue
-from weft.serve.refusals import UnknownLanguage
+from weft.serve.catalogue import Catalogue, ServedModel
+from weft.serve.refusals import OtherLanguages, UnknownLanguage
 
 AUTO = "auto"  # the source language is to be found out
 
@@ -44,6 +44,20 @@ def served_language(
     Raises UnknownLanguage where no model has it.
     """
     known = catalogue.languages() if among is None else among
+    found = _meant(code, known)
+    if found is None:
+        raise UnknownLanguage(code, param)
+    return found
+
+
+def refuse_other(model: ServedModel, code: str, own: str, param: str) -> None:
+    """Raise OtherLanguages where a code does not mean `own`, a language of the model."""
+    if _meant(code, [own]) is None:
+        raise OtherLanguages(model.id, model.src, model.tgt, param)
+
+
+def _meant(code: str, known: Sequence[str]) -> str | None:
+    """Return that of the known languages that a code means."""
     wanted = _readings(code.strip())
     for reading in wanted:
         if reading in known:
@@ -52,7 +66,7 @@ def served_language(
         for other in known:
             if primary(other) == primary(reading):
                 return other
-    raise UnknownLanguage(code, param)
+    return None
 
 
 @lru_cache(maxsize=1000)

@@ -13,7 +13,7 @@ from weft.serve.bodies import Fields, MissingField, read_fields
 from weft.serve.catalogue import ServedModel
 from weft.serve.dialects.answers import Wish, translate_texts
 from weft.serve.dialects.classification import by_probability
-from weft.serve.dialects.codes import served_language
+from weft.serve.dialects.codes import refuse_other, served_language
 from weft.serve.dialects.described import OBJECT, TEXT_OR_TEXTS, body
 from weft.serve.dialects.dialect import Dialect
 from weft.serve.dialects.replies import refuse_with, reply
@@ -100,14 +100,15 @@ class HuggingFace:
         pairs = [(model.src, model.tgt)] if model else catalogue.pairs()
         if not parameters.has("src_lang") and not parameters.has("tgt_lang"):
             return pairs[0]
-        sources = [src for src, _ in pairs]
-        targets = [tgt for _, tgt in pairs]
-        asked = [parameters.text(name) for name in ("src_lang", "tgt_lang")]
-        if model is None:
-            sources = targets = catalogue.languages()
+        src = parameters.text("src_lang")
+        tgt = parameters.text("tgt_lang")
+        if model is not None:
+            refuse_other(model, src, model.src, "parameters.src_lang")
+            refuse_other(model, tgt, model.tgt, "parameters.tgt_lang")
+            return model.src, model.tgt
         return (
-            served_language(catalogue, asked[0], "parameters.src_lang", sources),
-            served_language(catalogue, asked[1], "parameters.tgt_lang", targets),
+            served_language(catalogue, src, "parameters.src_lang"),
+            served_language(catalogue, tgt, "parameters.tgt_lang"),
         )
 
     async def _classify(

@@ -28,7 +28,7 @@ from weft.serve.bodies import (
 )
 from weft.serve.catalogue import ServedModel
 from weft.serve.dialects.answers import Answer, Wish, translate_texts
-from weft.serve.dialects.codes import AUTO, served_language
+from weft.serve.dialects.codes import AUTO, refuse_other, served_language
 from weft.serve.dialects.described import (
     FILE,
     FLAG,
@@ -44,7 +44,7 @@ from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
 from weft.serve.dialects.words import words_of
 from weft.serve.limits import Limits
-from weft.serve.refusals import InvalidRequest, Undetected
+from weft.serve.refusals import InvalidRequest, Undetected, UnknownField
 from weft.serve.service import Service
 from weft.serve.visits import caller_of
 
@@ -197,8 +197,9 @@ class Own:
         if kind.strip().lower() != "application/json":
             raise InvalidRequest("send JSON, with Content-Type: application/json")
         values = parse_object(await read_body(request, self.service.limits))
-        if not values.keys() <= set(names):
-            raise InvalidRequest(f"the fields here are {', '.join(names)}")
+        for name in values:
+            if name not in names:
+                raise UnknownField(name, names)
         return Fields(values)
 
     def _languages(self, fields: Fields, model: str | None) -> tuple[str | None, str]:
@@ -209,9 +210,9 @@ class Own:
         if model is not None:
             served = catalogue.model(model, "translation")
             if source.lower() != AUTO:
-                served_language(catalogue, source, "source", [served.src])
+                refuse_other(served, source, served.src, "source")
             if target:
-                served_language(catalogue, target, "target", [served.tgt])
+                refuse_other(served, target, served.tgt, "target")
             return served.src, served.tgt
         if not target:
             raise MissingField("target")
@@ -258,6 +259,8 @@ def _text(fields: Fields, limits: Limits) -> str:
 def _texts(fields: Fields, limits: Limits) -> list[str]:
     """Return the texts, within the limits."""
     name = "texts" if fields.has("texts") else "text"
+    if name == "texts" and fields.has("text"):
+        raise InvalidRequest("give text or texts, not both", "text")
     texts = fields.texts(name)
     if not texts:
         raise MissingField(name)
