@@ -236,6 +236,8 @@ class StandIn:
         fields = await self._fields(request)
         is_german = any(w.lower() in LEXICON for w in fields["text"].split())
         code, other = ("de", "en") if is_german else ("en", "de")
+        if "\u4e00" <= fields["text"][:1] <= "\u9fff":
+            code = "zh"
         found = [(code, 0.97 if len(fields["text"]) > 4 else 0.4), (other, 0.02)]
         return JSONResponse(
             {"languages": [{"language": c, "confidence": p} for c, p in found]}

@@ -202,6 +202,28 @@ def test_the_words_lie_under_what_was_typed(open_page: Any) -> None:
 
 
 @pytest.mark.long
+def test_a_text_in_another_language_and_a_swap_that_is_off_say_so(
+    open_page: Any, server: StandIn
+) -> None:
+    server.models = [one for one in MODELS if one["id"] == "en-zh"]
+    page = open_page()
+    page.locator("#source").select_option("en")
+    page.locator("#target").select_option("zh")
+    swap = page.locator(".swap")
+    assert swap.is_disabled()
+    said = "Swapping is off: no model translates Chinese to English."
+    assert swap.get_attribute("title") == said
+    assert swap.get_attribute("aria-label") == said
+    page.locator("#text").fill("猫在看狗。先生")
+    page.locator("#looks").wait_for()
+    said = "This looks like Chinese, and is read as English."
+    assert page.locator("#looks").inner_text() == said
+    page.locator("#text").fill("Nothing")
+    page.get_by_text("NOTHING").wait_for()
+    assert page.locator("#looks").count() == 0
+
+
+@pytest.mark.long
 def test_languages_swap(open_page: Any, server: StandIn) -> None:
     page = open_page()
     translate(page, "Ein Hund", "a dog")
@@ -210,7 +232,8 @@ def test_languages_swap(open_page: Any, server: StandIn) -> None:
     assert page.locator("#source").input_value() == "en"
     assert page.locator("#target").input_value() == "de"
     result_of(page, "A DOG")
-    assert server.asked[-1][1]["source"] == "en"
+    sources = [fields["source"] for path, fields in server.asked if "source" in fields]
+    assert sources[-1] == "en"
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ const LEAST_PAUSE = 60;
 const MOST_PAUSE = 400;
 const SAMPLE = 2000; // letters that a language is detected by
 const SURE = 0.5; // a language below this is called a guess
+const CERTAIN = 0.9; // from which on a text is said to look like another language than it is read as
 
 let server;
 let parts; // the elements of the view
@@ -72,7 +73,7 @@ function drawPickers() {
   if (models.length > 1) {
     parts.target.append(select(say("model"), [["", say("first-model")], ...models], state.model, chooseModel, { id: "model" }));
   }
-  parts.swap.disabled = !canSwap();
+  drawSwap();
   document.getElementById(focused)?.focus();
 }
 
@@ -100,6 +101,15 @@ function chooseModel(model) {
 
 const canSwap = () => Boolean(sourceNow()) && targetsOf(state.target).includes(sourceNow());
 
+// The button, which says why it is off.
+function drawSwap() {
+  parts.swap.disabled = !canSwap();
+  const [source, target] = [state.target, sourceNow()].map((code) => code && languageName(code));
+  const says = target ? say("no-swap", { source, target }) : say("no-swap-yet");
+  parts.swap.title = canSwap() ? say("swap") : says;
+  parts.swap.setAttribute("aria-label", parts.swap.title);
+}
+
 // The translation becomes the text.
 function swap() {
   const text = translations().map((translation) => translation?.text ?? "").join("\n");
@@ -124,7 +134,7 @@ function drawText() {
   parts.copy.disabled = parts.look.disabled = isEmpty || !found.some(Boolean);
   parts.clear.hidden = state.text === "";
   parts.undo.hidden = !found.some((translation) => translation?.own);
-  parts.notes.replaceChildren(...drawNotes(found, server.models));
+  parts.notes.replaceChildren(...[isEmpty ? "" : drawLooks(), ...drawNotes(found, server.models)].filter(Boolean));
   drawCount();
 }
 
@@ -138,12 +148,31 @@ function drawCount() {
 // The likeliest language that can be translated.
 const knownAmong = (guesses) => guesses.find(({ language }) => targetsOf(language).length > 0) ?? { language: languages()[0].code, confidence: 0 };
 
+// What languages the text may be in; the likeliest is kept where there is hardly a doubt.
+async function guess(signal) {
+  const { languages: guesses } = await ask("v1/detect", { text: state.text.slice(0, SAMPLE) }, signal);
+  const [{ language, confidence }] = guesses;
+  Object.assign(state, { looks: confidence < CERTAIN ? null : language, lookedAt: state.text });
+  return guesses;
+}
+
+// That the text looks like another language than it is read as.
+function drawLooks() {
+  const source = sourceNow();
+  if (!state.looks || !source || state.looks === source) return "";
+  return make("li", { class: "doubt", id: "looks" }, say("looks-like", { language: languageName(state.looks), source: languageName(source) }));
+}
+
+// Where the language was chosen, or is the only one, the text is looked at once it is translated.
+async function lookAgain(signal) {
+  if (state.source === AUTO || state.lookedAt === state.text || server.languages.length < 2) return;
+  await guess(signal);
+  drawText();
+}
+
 // The language of the text, and a target that it can be translated to.
 async function settleLanguage(signal) {
-  if (state.source === AUTO) {
-    const { languages: guesses } = await ask("v1/detect", { text: state.text.slice(0, SAMPLE) }, signal);
-    state.detected = knownAmong(guesses);
-  }
+  if (state.source === AUTO) state.detected = knownAmong(await guess(signal));
   settle();
   drawPickers();
 }
@@ -169,7 +198,10 @@ async function translate() {
     const { text } = state;
     if (isBlank(text)) drawPickers();
     else if (!drawCount()) complain(parts.complaint, say("too-long", { count: count(lengthOf(text)), limit: count(server.limits.max_text) }));
-    else await timed(translateFrom(lines(), signal));
+    else {
+      await timed(translateFrom(lines(), signal));
+      await lookAgain(signal);
+    }
   } catch (error) {
     if (signal.aborted) return;
     complain(parts.complaint, error.message);
@@ -191,6 +223,7 @@ function typed() {
   current.abort();
   clearTimeout(timer);
   closeAlternatives();
+  Object.assign(state, { looks: null, lookedAt: null });
   drawText();
   timer = setTimeout(translate, since > pause ? 0 : pause);
 }
