@@ -1,4 +1,4 @@
-"""A server of tiny models, and all that should not be sent to it: rows S1 to S12."""
+"""A server of tiny models, and all that should not be sent to it: rows S1 to S11."""
 
 import json
 import os
@@ -21,12 +21,12 @@ from urllib.parse import urlencode
 import pytest
 
 from tiny_server import Running
+from weft.data.tokenizer import EOS_ID
 from weft.serve.keys import new_key
 
+from .traffic import FORM, JSON, ODD, SCANS, SECRET
+
 Launch = Callable[..., Running]
-SECRET = "Geheimnisse"
-JSON = "application/json"
-FORM = "application/x-www-form-urlencoded"
 SLACK = 30.0  # seconds, on a busy machine
 
 
@@ -49,7 +49,7 @@ def ask(
     **headers: str,
 ) -> Answer:
     """One request on a connection of its own."""
-    connection = HTTPConnection(*server.address, timeout=120)
+    connection = HTTPConnection(*server.address, timeout=300)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         connection.request(method, path, body, named)
@@ -104,8 +104,14 @@ def memory(server: Running, kind: str = "VmRSS") -> int:
     return int(status.partition(f"{kind}:")[2].split()[0])
 
 
-def open_files(server: Running) -> int:
-    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+def open_names(server: Running) -> list[str]:
+    """What the server has open, where the system tells that."""
+    folder = Path(f"/proc/{server.process.pid}/fd")
+    names = []
+    for one in folder.iterdir() if folder.exists() else ():
+        with suppress(OSError):  # closed in between
+            names.append(os.readlink(one))
+    return names
 
 
 def written_on(server: Running) -> bool:
@@ -116,33 +122,6 @@ def written_on(server: Running) -> bool:
     )
 
 
-linux = pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="there is no /proc here"
-)
-
-ODD: list[tuple[str, bytes]] = [
-    (JSON, b""),
-    (JSON, b"Geheimnisse"),
-    (JSON, b'{"Geheimnisse'),
-    (JSON, b"null"),
-    (JSON, b"[]"),
-    (JSON, b'["Geheimnisse"]'),
-    (JSON, b'{"q": "Geheimnisse", "q": "Geheimnisse"}'),
-    (JSON, b'{"prompt": "Geheimnisse \\ud800", "q": "\\udfff"}'),
-    (JSON, b'{"q": NaN, "n": Infinity, "input": -Infinity}'),
-    (JSON, b'{"temperature": 1e400}'),
-    (JSON, b'{"q": ' + b"[" * 100_000),
-    (JSON, b'{"q":' * 20_000 + b"1" + b"}" * 20_000),
-    (JSON, b'{"q": "Geheimnisse \xff"}'),
-    (JSON, '{"q": "Geheimnisse"}'.encode("utf-16")),
-    (f"{JSON}; charset=latin-1", b'{"q": "Geheimnisse"}'),
-    ("text/plain", b'{"q": "Geheimnisse"}'),
-    ("Geheimnisse", b"\x00\x01"),
-    (FORM, b"q=%ff&text=Geheimnisse%ff"),
-    (FORM, b"=&&;=Geheimnisse"),
-    ("multipart/form-data", b"--Geheimnisse"),
-    ("multipart/form-data; boundary=x", b"--x\r\nGeheimnisse"),
-]
 FIELDS = (
     "q", "source", "target", "text", "texts", "text_list", "inputs", "input", "prompt",
     "target_lang", "source_lang", "model", "prefix", "max_tokens", "n", "alternatives",
@@ -320,6 +299,7 @@ LONG_WORK = {
     "max_tokens": 200,
     "temperature": 1,
     "seed": 1,
+    "logit_bias": {str(EOS_ID): -100},
 }
 
 
@@ -354,7 +334,8 @@ def test_S4_clients_that_say_nothing_hold_nobody_up(launch: Launch) -> None:
         )
     began = time.monotonic()
     assert written_on(server)
-    assert time.monotonic() - began < 5
+    # a silent one is waited for 10 seconds, half a body 60
+    assert time.monotonic() - began < SLACK
     for one in silent + halves:
         one.close()
 
@@ -379,12 +360,14 @@ def test_S4_slow_connections_are_closed_in_time(launch: Launch) -> None:
 
 
 def test_S5_more_than_can_be_done_is_refused_at_once(launch: Launch) -> None:
-    server = launch("--max-waiting", "40", "--deadline", "60", names=("en-de",))
+    server = launch("--max-waiting", "40", names=("plays",), slow=True)
     texts = [f"A man and {i} dogs are running in the snow." for i in range(30)]
-    kept: list[Answer] = []
+
+    def ask_for(_: int) -> Answer:
+        return complete(server, texts, max_tokens=2)
+
     with ThreadPoolExecutor(16) as clients:
-        for answer in clients.map(lambda _: translate(server, texts), range(48)):
-            kept.append(answer)
+        kept = list(clients.map(ask_for, range(48)))
     done = [answer for answer in kept if answer.status == 200]
     refused = [answer for answer in kept if answer.status != 200]
     assert done
@@ -392,19 +375,27 @@ def test_S5_more_than_can_be_done_is_refused_at_once(launch: Launch) -> None:
     for answer in refused:
         assert answer.status == 503
         assert 1 <= int(answer.headers["retry-after"]) <= 120
-    same = {answer.body for answer in done}
-    assert len(same) == 1
     wait_for(lambda: rows_now(server) == 0)
-    assert translate(server, texts).body in same
+    alone = ask_for(0).json["choices"]
+    assert all(answer.json["choices"] == alone for answer in done)
 
 
-def test_S5_what_cannot_be_done_in_time_is_given_up(launch: Launch) -> None:
-    server = launch("--deadline", "1", names=("plays", "en-de"), slow=True)
-    began = time.monotonic()
-    answer = post(server, "/v1/completions", LONG_WORK)
-    assert answer.status == 503, answer.body[:300]
-    assert time.monotonic() - began < SLACK
-    wait_for(lambda: rows_now(server) == 0)
+def test_S5_what_cannot_be_done_in_time_is_refused_or_given_up(launch: Launch) -> None:
+    server = launch("--deadline", "3", names=("plays", "en-de"), slow=True)
+    for work, said in (
+        (LONG_WORK, "busy"),
+        # few texts, of which nobody knows beforehand that they take so long
+        ({**LONG_WORK, "prompt": ["A man", "A dog", "Anna"]}, "not done within"),
+    ):
+        began = time.monotonic()
+        answer = post(server, "/v1/completions", work)
+        seconds = time.monotonic() - began
+        assert answer.status == 503
+        assert said in answer.json["error"]["message"]
+        assert 1 <= int(answer.headers["retry-after"]) <= 120
+        assert seconds < SLACK
+        wait_for(lambda: rows_now(server) == 0)
+    assert seconds > 2
     assert written_on(server)
 
 
@@ -654,15 +645,8 @@ def test_S10_a_model_is_replaced_while_it_is_used(
         for one in using:
             one.result()
     assert failed == []
-
-
-SCANS = (
-    "/.env", "/.git/config", "/wp-login.php", "/cgi-bin/test.cgi", "//etc/passwd",
-    "/../../etc/passwd", "/page/../../../../etc/passwd", "/page/%2e%2e/%2e%2e/setup.py",
-    "/page/..%2f..%2fpyproject.toml", "/page//etc/passwd", "/page/\\..\\x", "/%00",
-    "/page/%00", "/download_file/../../etc/passwd", "/download_file/%2e%2e%2fkeys.txt",
-    "/v1/models/..%2f..%2fetc", "/translate/", "/?<script>", "/%ff%fe", "/" + "a" * 9000,
-)  # fmt: skip
+    # the former model is not kept
+    wait_for(lambda: not any("(deleted)" in name for name in open_names(server)))
 
 
 def test_S11_every_address_but_a_few_needs_a_key(
@@ -740,43 +724,4 @@ def test_S11_a_range_of_a_file_costs_nothing(server: Running) -> None:
     began = time.monotonic()
     answer = ask(server, "GET", "/page/serve/app.js", range=f"bytes={parts}")
     assert answer.status in (200, 400, 416)
-    assert time.monotonic() - began < 5
-
-
-@linux
-@pytest.mark.long
-def test_S12_a_long_mixed_load_leaves_nothing_behind(launch: Launch) -> None:
-    """WEFT_SOAK: seconds; an hour is the real test."""
-    server = launch(names=("en-de", "plays", "languages"))
-    seconds = float(os.environ.get("WEFT_SOAK", "120"))
-    faults: list[int] = []
-    over = time.monotonic() + seconds
-
-    def load(place: int) -> None:
-        turn = place
-        while time.monotonic() < over:
-            turn += 1
-            kind, body = ODD[turn % len(ODD)]
-            answers = [
-                translate(server, ["A man.", "Two dogs run."], alternatives=1),
-                complete(server, "A man", max_tokens=8),
-                post(server, "/classify", {"input": "A man."}),
-                ask(server, "POST", "/translate", body, content_type=kind),
-                ask(server, "GET", SCANS[turn % len(SCANS)]),
-            ]
-            faults.extend(a.status for a in answers if a.status >= 500)
-            with socket.create_connection(server.address) as leaver:
-                leaver.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\n")
-
-    sizes: list[tuple[int, int]] = []
-    with ThreadPoolExecutor(4) as clients:
-        working = [clients.submit(load, place) for place in range(4)]
-        while time.monotonic() < over:
-            time.sleep(seconds / 12)
-            sizes.append((memory(server), open_files(server)))
-        for one in working:
-            one.result()
-    assert faults == []
-    warm, late = sizes[4], sizes[-1]
-    assert late[0] - warm[0] < 20_000, sizes
-    wait_for(lambda: open_files(server) <= sizes[0][1])
+    assert time.monotonic() - began < SLACK

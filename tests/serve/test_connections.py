@@ -20,14 +20,14 @@ from weft.serve.refusals import Gone, Refusal
 from weft.serve.visits import Visit, caller_of
 
 LIMITS = Limits(
-    head_seconds=0.4,
-    body_seconds=0.6,
-    idle_seconds=0.5,
-    write_seconds=0.5,
+    head_seconds=1.0,
+    body_seconds=1.2,
+    idle_seconds=1.5,
+    write_seconds=1.0,
     max_head=4096,
     max_connections=8,
 )
-SLACK = 5.0  # seconds on a busy machine
+SLACK = 30.0  # seconds on a busy machine
 PLAIN = b"POST /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
 
@@ -35,6 +35,7 @@ class Answers:
     """An application that answers, works, streams, and notes who has left."""
 
     def __init__(self) -> None:
+        self.begun: list[str] = []
         self.left: list[str] = []
         self.seen: list[tuple[str, int, str]] = []
 
@@ -44,7 +45,8 @@ class Answers:
         caller = caller_of(request)
         response: Response = PlainTextResponse(f"answer to {scope['path']}")
         if scope["path"] == "/work":
-            await asyncio.wait_for(caller.left.wait(), 20)
+            self.begun.append("work")
+            await asyncio.wait_for(caller.left.wait(), 2 * SLACK)
             self.left.append("work")
             raise Gone
         if scope["path"] == "/flood":
@@ -59,7 +61,8 @@ class Answers:
 
     async def drip(self, caller: Any) -> Any:
         yield b"first"
-        await asyncio.wait_for(caller.left.wait(), 20)
+        self.begun.append("stream")
+        await asyncio.wait_for(caller.left.wait(), 2 * SLACK)
         self.left.append("stream")
 
     def watch(self, visit: Visit, route: str) -> None:
@@ -130,7 +133,7 @@ def answer(one: socket.socket) -> bytes:
 def test_a_silent_connection_is_closed(connection: socket.socket) -> None:
     seconds, received = seconds_until_closed(connection)
     assert received == b""
-    assert 0.3 < seconds < SLACK
+    assert 0.9 < seconds < SLACK
 
 
 def test_a_head_in_drops_is_not_waited_for(connection: socket.socket) -> None:
@@ -148,7 +151,7 @@ def test_a_head_in_drops_is_not_waited_for(connection: socket.socket) -> None:
             continue
         except ConnectionError:
             break
-    assert 0.3 < time.monotonic() - began < SLACK
+    assert 0.9 < time.monotonic() - began < SLACK
     assert received == b"" or received.startswith(b"HTTP/1.1 408 ")
 
 
@@ -159,7 +162,7 @@ def test_half_a_body_is_not_waited_for(
     connection.sendall(PLAIN % (b"a", 1000) + b"half")
     seconds, received = seconds_until_closed(connection)
     assert received == b""
-    assert 0.5 < seconds < SLACK
+    assert 1.1 < seconds < SLACK
     wait_for(lambda: len(answers.seen) > before)
     assert answers.seen[-1] == ("POST", 499, "gone")
 
@@ -168,13 +171,13 @@ def test_an_idle_connection_is_closed_and_a_used_one_is_kept(
     connection: socket.socket,
 ) -> None:
     began = time.monotonic()
-    while time.monotonic() - began < 1.0:
+    while time.monotonic() - began < 2.0:
         connection.sendall(post(b"a"))
         assert b"answer to /a" in answer(connection)
         time.sleep(0.2)
     seconds, received = seconds_until_closed(connection)
     assert received == b""
-    assert 0.2 < seconds < SLACK
+    assert 1.0 < seconds < SLACK
 
 
 def test_a_body_that_nobody_wants_is_thrown_away_and_not_kept(
@@ -218,16 +221,18 @@ def test_a_client_that_reads_nothing_is_given_up(
 def test_the_work_of_a_client_that_leaves_ends(
     served: tuple[str, int], answers: Answers, path: bytes
 ) -> None:
-    before = answers.left.count(path.decode())
+    name = path.decode()
+    before = answers.left.count(name)
     with socket.create_connection(served, timeout=SLACK) as one:
         one.sendall(post(path))
         if path == b"stream":
             received = b""
             while b"first" not in received:
                 received += one.recv(4096)
+        wait_for(lambda: answers.begun.count(name) == before + 1)
         time.sleep(0.1)
-        assert answers.left.count(path.decode()) == before
-    wait_for(lambda: answers.left.count(path.decode()) == before + 1)
+        assert answers.left.count(name) == before
+    wait_for(lambda: answers.left.count(name) == before + 1)
 
 
 def test_a_large_head_is_refused(connection: socket.socket) -> None:
@@ -266,20 +271,18 @@ def test_requests_sent_at_once_are_answered_in_order(
 
 def test_connections_are_counted(served: tuple[str, int]) -> None:
     """One too many is closed at once, and there is room again later."""
-    time.sleep(0.1)
-    opened = [socket.create_connection(served, timeout=SLACK) for _ in range(9)]
+    wait_for(lambda: how_many_answer(served, 9) == 8)
+    wait_for(lambda: how_many_answer(served, 1) == 1)
+
+
+def how_many_answer(served: tuple[str, int], count: int) -> int:
+    """How many of so many connections at once the server answers; those of before may be open."""
+    opened = [socket.create_connection(served, timeout=SLACK) for _ in range(count)]
     try:
-        for one in opened[:8]:
-            one.sendall(post(b"a"))
-        assert all(b"answer to" in answer(one) for one in opened[:8])
-        assert refused(opened[8])
+        return sum(not refused(one) for one in opened)
     finally:
         for one in opened:
             one.close()
-    time.sleep(0.2)
-    with socket.create_connection(served, timeout=SLACK) as one:
-        one.sendall(post(b"a"))
-        assert b"answer to" in answer(one)
 
 
 def refused(one: socket.socket) -> bool:

@@ -7,12 +7,12 @@ job begins, and which of those that run take a step.
 
 import math
 import time
-from collections import defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from weft.serve.jobs import Job
+from weft.serve.jobs import Caller, Job
 from weft.serve.refusals import Overloaded
 from weft.serve.running import Runner
 
@@ -34,9 +34,7 @@ class _Client:
     given: float = 0.0
     backlog: float = 0.0
     jobs: int = 0  # that wait or run
-    waiting: dict[Runner, deque[Job]] = field(
-        default_factory=lambda: defaultdict(deque)
-    )
+    waiting: dict[Runner, deque[Job]] = field(default_factory=dict)  # none is empty
 
 
 class Line:
@@ -46,7 +44,8 @@ class Line:
         """Create an empty line for so many threads, which holds at most so many jobs."""
         self.num_threads = num_threads
         self.max_waiting = max_waiting
-        self.num_waiting: dict[Runner, int] = defaultdict(int)
+        # models without jobs are not among them: one that was replaced would stay
+        self.num_waiting: Counter[Runner] = Counter()
         self.rate = _FIRST_RATE  # units a second, of one thread
         self._clients: dict[str, _Client] = {}
 
@@ -57,10 +56,9 @@ class Line:
         """Let the jobs of one request wait. Raises Overloaded where they cannot be done in time."""
         if not jobs:
             return
-        name = jobs[0].client
-        self._refuse_too_many(name, jobs)
-        client = self._entering(name)
-        client.waiting[runner].extend(jobs)
+        self.refuse_too_many(jobs[0].caller, len(jobs), sum(job.rest for job in jobs))
+        client = self._entering(jobs[0].client)
+        client.waiting.setdefault(runner, deque()).extend(jobs)
         client.jobs += len(jobs)
         client.backlog += sum(job.rest for job in jobs)
         self.num_waiting[runner] += len(jobs)
@@ -70,7 +68,7 @@ class Line:
         taken: list[Job] = []
         while len(taken) < count and (client := self._least(runner)):
             job = client.waiting[runner].popleft()
-            self.num_waiting[runner] -= 1
+            self._removed(client, runner, 1)
             job.began = time.monotonic()
             self._charge(client, job, job.cost)
             taken.append(job)
@@ -83,7 +81,7 @@ class Line:
 
     def runners(self) -> list[Runner]:
         """Return the models for which jobs wait."""
-        return [runner for runner, count in self.num_waiting.items() if count]
+        return list(self.num_waiting)
 
     def chosen(self, running: Iterable[Job]) -> list[Job]:
         """Return those of the running jobs that take the next step, by what their clients have."""
@@ -114,15 +112,24 @@ class Line:
         """Remove the waiting jobs that nobody waits for, or whose time is over; return them."""
         dropped: list[Job] = []
         for client in self._clients.values():
-            for runner, waiting in client.waiting.items():
+            for runner, waiting in list(client.waiting.items()):
                 kept: deque[Job] = deque()
                 for job in waiting:
                     (dropped if job.why_over() else kept).append(job)
-                self.num_waiting[runner] -= len(waiting) - len(kept)
                 client.waiting[runner] = kept
+                self._removed(client, runner, len(waiting) - len(kept))
         for job in dropped:
             self.ended(job)
         return dropped
+
+    def refuse_too_many(self, caller: Caller, num_jobs: int, units: float) -> None:
+        """Raise Overloaded where so many jobs more of a caller cannot be done in time."""
+        seconds = self.seconds_until(caller.client, units)
+        allowed = _SAFE * (caller.deadline - time.monotonic())
+        if seconds > allowed:
+            raise Overloaded(max(1.0, math.ceil(seconds - allowed)))
+        if len(self) + num_jobs > self.max_waiting:
+            raise Overloaded(max(1.0, math.ceil(seconds)))
 
     def seconds_until(self, name: str, more: float) -> float:
         """Estimate when `more` units of a client would be done.
@@ -138,29 +145,40 @@ class Line:
                 units += min(client.backlog, own)
         return units / (self.rate * self.num_threads)
 
-    def _refuse_too_many(self, name: str, jobs: Sequence[Job]) -> None:
-        now = time.monotonic()
-        seconds = self.seconds_until(name, sum(job.rest for job in jobs))
-        allowed = _SAFE * (jobs[0].caller.deadline - now)
-        if seconds > allowed:
-            raise Overloaded(max(1.0, math.ceil(seconds - allowed)))
-        if len(self) + len(jobs) > self.max_waiting:
-            raise Overloaded(max(1.0, math.ceil(seconds)))
-
     def _entering(self, name: str) -> _Client:
         """Return a client's account; one that had nothing to do gets no credit for that."""
         active = [client.given for client in self._clients.values() if client.jobs]
+        least = min(active, default=0.0)
+        self._forget_idle(least)
         client = self._clients.setdefault(name, _Client())
-        if not client.jobs and active:
-            client.given = max(client.given, min(active))
+        if not client.jobs:
+            client.given = max(client.given, least)
         return client
+
+    def _forget_idle(self, least: float) -> None:
+        """Close the accounts of clients without jobs that would begin anew with `least` anyway."""
+        idle = [
+            name
+            for name, client in self._clients.items()
+            if not client.jobs and client.given <= least
+        ]
+        for name in idle:
+            del self._clients[name]
 
     def _least(self, runner: Runner) -> _Client | None:
         """Return the client with jobs for this model that was given least."""
         waiting = [
-            client for client in self._clients.values() if client.waiting[runner]
+            client for client in self._clients.values() if runner in client.waiting
         ]
         return min(waiting, key=lambda client: client.given, default=None)
+
+    def _removed(self, client: _Client, runner: Runner, count: int) -> None:
+        """Count jobs of a client out, and forget a model that has no other."""
+        if not client.waiting[runner]:
+            del client.waiting[runner]
+        self.num_waiting[runner] -= count
+        if not self.num_waiting[runner]:
+            del self.num_waiting[runner]
 
     def _charge(self, client: _Client, job: Job, units: float) -> None:
         client.given += units

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from weft.serve.jobs import Job
+from weft.serve.jobs import Caller, Job
 from weft.serve.line import Line
 from weft.serve.refusals import Broken, Stopping, TooLate
 from weft.serve.running import Runner, RunningBatch
@@ -60,6 +60,14 @@ class Pool:
         """
         self.submit(runner, jobs)
         return await self.wait(jobs)
+
+    def refuse_too_many(self, caller: Caller, num_jobs: int) -> None:
+        """Raise Overloaded where so many jobs more have no room, however small they are.
+
+        To find that out costs nothing; to make the jobs of a large request takes a while.
+        """
+        with self.changed:
+            self.line.refuse_too_many(caller, num_jobs, float(num_jobs))
 
     def submit(self, runner: Runner, jobs: Sequence[Job]) -> None:
         """Let jobs wait for their turn. Raises Overloaded, or Stopping.
@@ -193,6 +201,7 @@ class _Worker:
         """Wait until there is work; False where the pool has stopped."""
         with self.pool.changed:
             while not (self.is_stopped or self.running or len(self.line)):
+                self._drop_retired()  # also where no more work comes
                 self.pool.changed.wait()
         return not self.is_stopped
 

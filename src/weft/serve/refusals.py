@@ -143,6 +143,9 @@ class Forbidden(Refusal):
     code = "forbidden"
 
 
+_SOON = 5.0  # seconds: to come again at once would be too early
+
+
 class Overloaded(Refusal):
     """More work than can be done in time; `retry_after` seconds later there is room again."""
 
@@ -184,6 +187,7 @@ class TooLate(Refusal):
 
     status = 503
     code = "deadline"
+    retry_after = _SOON
 
     def __init__(self) -> None:
         """Say that the time is over."""
@@ -195,6 +199,7 @@ class Stopping(Refusal):
 
     status = 503
     code = "stopping"
+    retry_after = _SOON
 
     def __init__(self) -> None:
         """Say that the server ends."""

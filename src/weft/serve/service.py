@@ -292,6 +292,7 @@ class Service:
         """Translate texts by one model: each row among those of other callers, where it can be."""
         searcher = model.searcher
         assert searcher is not None
+        self.pool.refuse_too_many(caller, len({text for text in texts if text.strip()}))
         is_short = sum(map(len, texts)) <= _SHORT
         plan = partial(searcher.translator.plan, texts, settings)
         planned = await self._done(model, plan, caller, is_short)

@@ -53,14 +53,17 @@ def start(plan: Plan, say: Say) -> None:
     keys = Keys(plan.keys) if plan.keys else None
     sockets = bound_sockets(plan.host, plan.ports)
     try:
-        models = [_opened(one, plan.limits.max_beam, say) for one in asked]
+        # no list of them is kept: one that is replaced would stay in memory
+        catalogue = Catalogue(
+            [_opened(one, plan.limits.max_beam, say) for one in asked], plan.pivot
+        )
         service = Service(
-            Catalogue(models, plan.pivot),
+            catalogue,
             Pool(plan.threads, plan.limits.max_waiting),
             plan.limits,
         )
         settings = Settings(_hosts(plan), tuple(plan.origins), keys)
-        pages = page_routes(service.catalogue, plan.show_samples)
+        pages = page_routes(catalogue, plan.show_samples)
         app = build_app(
             service, every_dialect(plan.suggestions, keys is not None), settings, pages
         )
