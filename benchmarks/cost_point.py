@@ -116,7 +116,8 @@ def prepare(files: str) -> None:
     note("read and check")
     tokenizers = TrainableTranslation.learn_tokenizers(recipe, texts)
     note("learn the tokenizer")
-    task = TrainableTranslation.build(recipe, texts, tokenizers, choose_machine())
+    machine = choose_machine()
+    task = TrainableTranslation.build(recipe, texts, tokenizers, machine)
     last = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch, torch_machine.computing(machine):
         batches = task.prepare(Path(scratch), texts, recipe).batches
