@@ -163,8 +163,8 @@ def test_half_a_body_is_not_waited_for(
     seconds, received = seconds_until_closed(connection)
     assert received == b""
     assert 1.1 < seconds < SLACK
-    wait_for(lambda: len(answers.seen) > before)
-    assert answers.seen[-1] == ("POST", 499, "gone")
+    # a request of the test before may be noted late
+    wait_for(lambda: ("POST", 499, "gone") in answers.seen[before:])
 
 
 def test_an_idle_connection_is_closed_and_a_used_one_is_kept(
@@ -213,8 +213,8 @@ def test_a_client_that_reads_nothing_is_given_up(
 ) -> None:
     before = len(answers.seen)
     connection.sendall(post(b"flood"))
-    wait_for(lambda: len(answers.seen) > before)
-    assert answers.seen[-1] == ("POST", 200, "gone")
+    # a request of the test before may be noted late
+    wait_for(lambda: ("POST", 200, "gone") in answers.seen[before:])
 
 
 @pytest.mark.parametrize("path", [b"work", b"stream"])
