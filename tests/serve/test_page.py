@@ -751,6 +751,22 @@ def test_a_key_is_asked_for_and_kept_for_the_tab_alone(
 
 
 @pytest.mark.long
+def test_a_server_that_comes_back_may_want_a_key(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page(refused=True)
+    translate(page, "Ein Hund", "a dog")
+    server.stop()
+    page.locator("#text").fill("Eine Katze")
+    page.locator("#status", has_text="does not answer").wait_for()
+    server.key = "weft-123"
+    server.start()
+    page.locator("dialog").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#complaint", has_text="a key is needed").wait_for()
+
+
+@pytest.mark.long
 def test_no_key_given_says_what_the_server_says(
     open_page: Any, server: StandIn
 ) -> None:

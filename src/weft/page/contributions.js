@@ -31,7 +31,7 @@ function drawReasons() {
   const sentences = data.ngrams > 1 ? [say("reasons-ngrams", { ngrams: data.ngrams })] : [];
   const agree = agreement === null ? "no-agreement" : agreement < AGREEING ? "disagreement" : "agreement";
   sentences.push(say(agree, { value: agreement?.toFixed(2) }));
-  byId("agreement").textContent = sentences.join(language === "zh" ? "" : " ");
+  byId("agreement").textContent = joined(sentences);
 }
 
 // A number with a bar to the right of the middle where it is above zero, to the left where it is below.

@@ -19,7 +19,7 @@ function drawNotes() {
   if (data.cut) notes.push(say("note-cut", { count: limit[data.task] }));
   if (data.finished === false) notes.push(say("note-unfinished"));
   if (data.tgt_cut) notes.push(say("note-long", { count: data.target.ids.length }));
-  byId("notes").textContent = notes.join(" ");
+  byId("notes").textContent = joined(notes);
   byId("notes").hidden = notes.length === 0;
 }
 

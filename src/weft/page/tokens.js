@@ -125,7 +125,7 @@ function drawSentences() {
   const captions = ["tokens-caption", ...(WRITTEN ? ["tokens-probability"] : []), ...(shown.kind ? ["tokens-tint"] : [])];
   const sentences = captions.map((key) => say(key));
   if (data.start) sentences.push(say(`tokens-${data.start}`, { piece: quoted(SIDES[WRITTEN].pieces[0]) }));
-  byId("tokens-caption").textContent = sentences.join(language === "zh" ? "" : " ");
+  byId("tokens-caption").textContent = joined(sentences);
 }
 
 // The Tab key comes to one token of a side, the one that was left; arrows lead from it to the others.
@@ -192,7 +192,7 @@ function drawVectors() {
   const sentences = [say(positions ? "vectors-caption" : "vectors-alone", values)];
   if (beside.length) sentences.push(say("vectors-beside", { parts: beside.map((part) => say(`part-${part}`)).join(say("and")) }));
   if (data.ngrams > 1) sentences.push(say("vectors-of-tokens", { ngrams: data.ngrams }));
-  byId("vectors-caption").textContent = sentences.join(language === "zh" ? "" : " ");
+  byId("vectors-caption").textContent = joined(sentences);
   byId("vectors-box").setAttribute("aria-label", say("vectors-title"));
   byId("vectors-reading").textContent = say("vectors-hint");
   paintVectors();

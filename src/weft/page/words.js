@@ -297,3 +297,6 @@ function cited(key) {
 function say(key, values = {}) {
   return WORDS[language][key].replace(/\{(\w+)\}/g, (_, name) => (name === "cited" ? cited(key) : values[name]));
 }
+
+// Sentences one after the other.
+const joined = (sentences) => sentences.join(language === "zh" ? "" : " ");

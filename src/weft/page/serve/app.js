@@ -99,7 +99,11 @@ onSystemTheme(() => {
 connection.addEventListener("back", async () => {
   if (!server) return;
   const before = JSON.stringify(server);
-  await load();
+  try {
+    await load();
+  } catch {
+    return; // what waited for the server says why
+  }
   if (JSON.stringify(server) !== before) await draw();
 });
 start();
