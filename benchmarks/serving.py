@@ -10,7 +10,7 @@ client is this process: it costs both servers alike. Nothing else should run mea
     throughput  sentences a second of 1, 8, 32 and 128 clients, and of the engine on a file
     latency     a lone client, and the engine called directly
     fairness    one client's single sentences while another sends thousands
-    overload    ten times what can be done: what is accepted, refused, and told
+    overload    ten times what can be done: what is accepted and what refused
     leavers     clients that leave: what is still worked on
     same        20,000 sentences served, beside what the engine gives alone
 """

@@ -171,6 +171,19 @@ def test_an_account_is_kept_as_long_as_it_makes_a_difference() -> None:
         line.put(CALLS, jobs_of("newer", 1))
         assert "greedy" not in line._clients
 
+
+def test_what_is_under_way_is_not_told_to_come_again() -> None:
+    """Else a translation would be thrown away because the line was full when it was finished."""
+
+    async def test() -> None:
+        line = Line(1, max_waiting=5)
+        line.put(CALLS, jobs_of("one", 5))
+        whose = caller("two")
+        with pytest.raises(Overloaded):
+            line.put(CALLS, [Job(None, whose)])
+        whose.is_under_way = True
+        line.put(CALLS, [Job(None, whose)])
+
     in_loop(test)
 
 

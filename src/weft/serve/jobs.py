@@ -9,19 +9,20 @@ from typing import Any
 from weft.serve.refusals import Gone, Refusal, TooLate
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Caller:
     """The sender of one request.
 
     `client` is the name of a key, or an address: what is fair is fair between clients. `deadline`
     and `began` are times of `time.monotonic`. `left` is set when nobody waits for the answer any
-    more.
+    more. Once much has been done for it (`is_under_way`), it is not told to come again later.
     """
 
     client: str
     deadline: float
     began: float = field(default_factory=time.monotonic)
     left: asyncio.Event = field(default_factory=asyncio.Event)
+    is_under_way: bool = False
 
     def why_over(self) -> Refusal | None:
         """Return why the work for it is of no use any more; None while it is."""

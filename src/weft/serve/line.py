@@ -53,7 +53,10 @@ class Line:
         return sum(self.num_waiting.values())
 
     def put(self, runner: Runner, jobs: Sequence[Job]) -> None:
-        """Let the jobs of one request wait. Raises Overloaded where they cannot be done in time."""
+        """Let the jobs of one request wait. Raises Overloaded where they cannot be done in time.
+
+        What is still to be done for a request under way is never refused.
+        """
         if not jobs:
             return
         self.refuse_too_many(jobs[0].caller, len(jobs), sum(job.rest for job in jobs))
@@ -124,6 +127,8 @@ class Line:
 
     def refuse_too_many(self, caller: Caller, num_jobs: int, units: float) -> None:
         """Raise Overloaded where so many jobs more of a caller cannot be done in time."""
+        if caller.is_under_way:
+            return
         seconds = self.seconds_until(caller.client, units)
         allowed = _SAFE * (caller.deadline - time.monotonic())
         if seconds > allowed:

@@ -302,6 +302,7 @@ class Service:
             raise as_refusal(error) from None
         _note_read(sum(int(job.cost) for job in jobs))
         found = await self.pool.run(searcher, jobs)
+        caller.is_under_way = True
         assemble = partial(searcher.assemble, planned, found)
         is_quick = is_short and not settings.alignments
         return await self._done(model, assemble, caller, is_quick)
