@@ -659,6 +659,38 @@ def test_models_show_their_cards_and_curves(open_page: Any) -> None:
     assert cards.nth(1).locator("details").count() == 0
 
 
+@pytest.mark.long
+def test_what_the_server_says_is_said_in_chinese(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page("models", locale="zh-CN", refused=True)
+    card = page.locator(".model").first
+    card.locator(".curve").wait_for()
+    seen = card.inner_text()
+    for part in (
+        "Transformer，3+3 层（宽度 192，6 个头）",
+        "本机引擎",
+        "可作草稿，需要校对",
+        "评判了开发集的 1,200 条",
+        "BLEU 27.21",
+    ):
+        assert part in seen
+    assert "captions of photographs" not in seen
+    card.get_by_text("英文原文").click()
+    assert card.get_by_text("captions of photographs").is_visible()
+    page.locator("nav a[href='#translate']").click()
+    page.locator("#source").select_option("de")
+    for code, said in (
+        ("unknown_pair", "没有模型翻译这两种语言。"),
+        ("unsupported", "这个模型做不到：it is so"),
+        ("of another server", "it is so"),
+    ):
+        server.refusals = [Refused(400, "it is so", code=code)] * 2
+        page.locator("#text").fill(f"Ein Hund {code}")
+        page.locator("#complaint", has_text=said).wait_for()
+        server.refusals = []
+
+
 # the server
 
 

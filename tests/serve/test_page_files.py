@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,12 +12,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
+from weft.run.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE
 from weft.serve.files import page_files, page_routes
 from weft.serve.history import history_of
-from weft.serve.refusals import UnknownModel
+from weft.serve.refusals import Refusal, UnknownModel
 
 FIRST_LOAD = 85_000  # bytes at most, uncompressed, until a text can be translated
-WHOLE = 185_000  # all views, with the pictures of `weft inspect`
+WHOLE = 195_000  # all views in both languages, with the pictures of `weft inspect`
 LATER = (
     "generate", "classify", "inside", "asker", "models", "curve", "key",
 )  # fmt: skip
@@ -106,7 +108,7 @@ def test_the_page_is_small() -> None:
         for name, size in sizes.items()
         if not name.startswith("inspect")
         and not any(f"serve/{view}." in name for view in LATER)
-        and name != "serve/zh.js"
+        and name not in ("serve/zh.js", "serve/said.zh.js")
     )
     assert first <= FIRST_LOAD
     assert sum(sizes.values()) <= WHOLE
@@ -128,11 +130,25 @@ def test_both_languages_say_the_same_things() -> None:
         assert key in alike or re.search("[\u4e00-\u9fff]|^\\{", chinese[key]), key
 
 
+def kinds_of(refusal: type[Refusal]) -> Iterator[type[Refusal]]:
+    yield refusal
+    for kind in refusal.__subclasses__():
+        yield from kinds_of(kind)
+
+
+def test_all_that_the_server_says_by_a_code_is_there_in_chinese() -> None:
+    chinese = re.findall(r'^  "([^"]+)": ".+",$', own_texts(".js")["said.zh.js"], re.M)
+    codes = {f"code-{kind.code}" for kind in kinds_of(Refusal)}
+    codes |= {f"verdict-{one}" for one in (USABLE, DRAFT, NOT_YET, NOT_JUDGED)}
+    codes |= {f"computer-{one}" for one in ("engine", "numpy", "torch")}
+    assert codes - set(chinese) == set()
+
+
 def test_every_sentence_is_there_and_is_said() -> None:
     texts = {
         name: text
         for name, text in own_texts(".js").items()
-        if name not in ("en.js", "zh.js")
+        if name not in ("en.js", "zh.js", "said.zh.js")
     }
     script = "".join(texts.values())
     english = words_in("en")
@@ -149,7 +165,9 @@ def test_every_sentence_is_there_and_is_said() -> None:
 
 def test_a_folder_without_a_run_says_so(client: TestClient) -> None:
     answer = client.get("/v1/history/runs/en de")
-    assert answer.json() == {"rows": [], "best": None, "scores": [], "good_for": []}
+    assert answer.json() == {
+        "rows": [], "best": None, "scores": [], "good_for": [], "verdict": "", "figures": {},
+    }  # fmt: skip
     refused = client.get("/v1/history/other")
     assert refused.status_code == 404
     assert "there is no model other" in refused.json()["error"]
@@ -175,9 +193,11 @@ def trained(tmp_path: Path) -> Path:
         for number in range(4)
     ]
     (run / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)))
-    (run / "verdict.json").write_text('{"best_step": 200}')
+    figures = {"count": 20, "bleu": 1.5, "never": ["label"], "is": True}
+    end = {"best_step": 200, "judgement": {"figures": figures}}
+    (run / "verdict.json").write_text(json.dumps(end))
     (tmp_path / "README.md").write_text(
-        "# Translation\n\n## What it is good for\n\n- captions\n- tests\n\n"
+        "# Translation\n\n## What it is good for\n\n- draft: captions\n- tests\n\n"
         "## Text\n\n- train.en\n\n## Scores on test\n\n    BLEU   27.21  x\n    chrF   49.77\n"
     )
     return tmp_path
@@ -193,7 +213,9 @@ def test_the_curves_of_a_run(trained: Path) -> None:
     assert on_dev == [{"step": step, "dev_loss": 5.0} for step in (100, 200)]
     assert found["best"] == 200
     assert found["scores"] == ["BLEU   27.21  x", "chrF   49.77"]
-    assert found["good_for"] == ["captions", "tests"]
+    assert found["good_for"] == ["draft: captions", "tests"]
+    assert found["verdict"] == "draft"
+    assert found["figures"] == {"count": 20, "bleu": 1.5}
 
 
 def test_samples_are_shown_only_if_asked_for(trained: Path) -> None:
@@ -219,4 +241,6 @@ def test_a_verdict_that_cannot_be_read_names_no_step(
     trained: Path, verdict: str
 ) -> None:
     (trained / "run" / "verdict.json").write_text(verdict)
-    assert history_of(trained, show_samples=False)["best"] is None
+    found = history_of(trained, show_samples=False)
+    assert found["best"] is None
+    assert found["figures"] == {}

@@ -432,6 +432,11 @@ def what_computes(weights: Weights) -> str:
     return f"the native engine, {native.origin(library())}"
 
 
+def computer_of(weights: Weights) -> str:
+    """Name what computes a model of these weights on this machine: `engine` or `numpy`."""
+    return "numpy" if why_no_engine(weights) else "engine"
+
+
 class Session:
     """Sentences under way: `num_sentences` of them (slots of the library), each with places for
     `beam_size` hypotheses. Used by one thread at a time.

@@ -244,7 +244,9 @@ def _card(task: Task[Any, Any]) -> dict[str, Any]:
     card: dict[str, Any] = {
         "title": portrait.title,
         "shape": portrait.shape,
+        "sizes": dict(portrait.sizes),
         "computed_by": task.what_computes(),
+        "computer": task.computer(),
         "weights": config.weights,
         "weft_version": config.weft_version,
     }

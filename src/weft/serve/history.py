@@ -42,16 +42,21 @@ def history_of(folder: Path, show_samples: bool) -> Row:
     """Return what a model's folder says of its training.
 
     `rows` are points of its curves, empty where the folder has no run; `scores` and `good_for` are
-    lines of its model card.
+    lines of its model card. `verdict` is the word that the latter begin with, `figures` are the
+    numbers behind it, where the run has them.
     """
     run = RunFolder(folder)
     card = _text_of(folder / CARD)
     rows = list(_rows(run.metrics))
+    end = _object_of(run.verdict)
+    good_for = _section(card, "What it is good for")
     found: Row = {
         "rows": _thinned(rows),
-        "best": _best_step(run.verdict),
+        "best": _best_step(end),
         "scores": _section(card, "Scores on test"),
-        "good_for": _section(card, "What it is good for"),
+        "good_for": good_for,
+        "verdict": good_for[0].partition(":")[0] if good_for else "",
+        "figures": _figures(end),
     }
     if show_samples:
         found["samples"] = _samples(run.samples)
@@ -129,13 +134,32 @@ def _point(row: Row) -> Row:
     return {key: row[key] for key in ("step", *_CURVES) if key in row}
 
 
-def _best_step(path: Path) -> int | None:
-    """Return the step whose weights the model has."""
+def _object_of(path: Path) -> Row:
+    """Return the object of a file of JSON; an empty one where there is none."""
     try:
-        step = json.loads(_text_of(path) or "{}").get("best_step")
-    except (ValueError, AttributeError):
-        return None
+        found = json.loads(_text_of(path) or "{}", parse_constant=_no_number)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _best_step(end: Row) -> int | None:
+    """Return the step whose weights the model has."""
+    step = end.get("best_step")
     return step if isinstance(step, int) else None
+
+
+def _figures(end: Row) -> Row:
+    """Return the numbers behind the verdict of a run."""
+    judgement = end.get("judgement")
+    figures = judgement.get("figures") if isinstance(judgement, dict) else None
+    if not isinstance(figures, dict):
+        return {}
+    return {name: value for name, value in figures.items() if _is_number(value)}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _section(card: str, title: str) -> list[str]:

@@ -15,7 +15,7 @@ from weft.data.known import KnownWords
 from weft.data.labelled import LabelledText, read_labelled
 from weft.data.texts import Sources, Texts, gather_rows
 from weft.data.tokenizer import BOS_ID, Tokenizer
-from weft.engine.bindings import what_computes, why_no_engine
+from weft.engine.bindings import computer_of, what_computes, why_no_engine
 from weft.engine.classifier import NativeClassifier, native_classifier_of
 from weft.engine.plain_models import PlainClassifier
 from weft.engine.weights import ClassifierWeights
@@ -177,13 +177,33 @@ class Classification(Task[ClassificationRecipe, LabelledText]):
             return "NumPy, which a mean of vectors needs alone"
         return what_computes(self.weights.encoder)
 
+    def computer(self) -> str:
+        if self.weights is None:
+            return super().computer()
+        if self.weights.encoder is None:
+            return "numpy"
+        return computer_of(self.weights.encoder)
+
     def portrait(self) -> Portrait:
         title = f"Classification: {', '.join(self.labels[:10])}"
         use = [
             'weft classify THIS_FOLDER "A text."',
             "weft evaluate THIS_FOLDER rows.tsv",
         ]
-        return Portrait(title, self._shape(), use)
+        return Portrait(title, self._shape(), use, self._sizes())
+
+    def _sizes(self) -> dict[str, int | str]:
+        """Return the numbers of the model's shape."""
+        shape = self.config.model
+        kind = "encoder" if shape.num_encoder_layers else "mean"
+        if kind == "encoder" and shape.ngrams > 1:
+            kind = "encoder-mean"
+        return {
+            "kind": kind,
+            "layers": shape.num_encoder_layers,
+            "width": shape.d_model,
+            "ngrams": shape.ngrams,
+        }
 
     def _shape(self) -> str:
         """Say in words what the model is."""

@@ -19,7 +19,7 @@ from weft.data.store import TextStore, prepare_text_store
 from weft.data.streams import ScoredWindow, has_ends, scored_windows
 from weft.data.texts import Sources, Texts, gather_documents
 from weft.data.tokenizer import Tokenizer
-from weft.engine.bindings import what_computes, why_no_engine
+from weft.engine.bindings import computer_of, what_computes, why_no_engine
 from weft.engine.plain_models import PlainWriter
 from weft.engine.weights import Weights
 from weft.engine.writer import writer_of
@@ -167,6 +167,9 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
             return super().what_computes()
         return what_computes(self.weights)
 
+    def computer(self) -> str:
+        return "torch" if self.weights is None else computer_of(self.weights)
+
     def portrait(self) -> Portrait:
         shape = self.config.model
         layers = counted(shape.num_decoder_layers, "layers")
@@ -178,6 +181,11 @@ class LanguageModelling(Task[LanguageRecipe, Documents]):
             "Language model",
             f"A causal Transformer of {layers} (width {shape.d_model})",
             use,
+            {
+                "kind": "causal",
+                "layers": shape.num_decoder_layers,
+                "width": shape.d_model,
+            },
         )
 
     def _store(self, stores: Path, name: str, text: Documents, key: str) -> TextStore:

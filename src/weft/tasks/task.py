@@ -99,11 +99,15 @@ One = TypeVar("One", LanguageConfig, ClassificationConfig)  # of one tokenizer
 
 @dataclass(frozen=True)
 class Portrait:
-    """A model in the words of its model card; `use` are commands that use it."""
+    """A model in the words of its model card; `use` are commands that use it.
+
+    `sizes` are the numbers of `shape`, with its `kind`, for who says it in another language.
+    """
 
     title: str
     shape: str
     use: Sequence[str]
+    sizes: Mapping[str, int | str] = field(default_factory=dict)
 
 
 class Task(ABC, Generic[R, C]):
@@ -217,6 +221,10 @@ class Task(ABC, Generic[R, C]):
     def what_computes(self) -> str:
         """Say in words what computes the model: an engine, NumPy, or as here PyTorch."""
         return f"PyTorch, {self.machine.in_short()}"
+
+    def computer(self) -> str:
+        """Name what computes the model: `engine`, `numpy`, or as here `torch`."""
+        return "torch"
 
     @abstractmethod
     def portrait(self) -> Portrait:

@@ -16,7 +16,12 @@ from weft.data.overlap import TextHashes
 from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.tokenizer import Tokenizer
 from weft.decoding.shortlist import Shortlist
-from weft.engine.bindings import engine_of, what_computes, why_no_engine
+from weft.engine.bindings import (
+    computer_of,
+    engine_of,
+    what_computes,
+    why_no_engine,
+)
 from weft.engine.forced import forced_attention_of
 from weft.engine.plain import PlainTransformer
 from weft.engine.plain_steps import cross_attention_of, steps_of
@@ -198,16 +203,34 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             f"weft evaluate THIS_FOLDER source.{src_lang},reference.{tgt_lang}",
         ]
         title = f"Translation, {direction(src_lang, tgt_lang)}"
-        return Portrait(title, self._shape(), use)
+        sizes = self._sizes()
+        return Portrait(title, self._shape(sizes), use, sizes)
 
-    def _shape(self) -> str:
-        """Say in words what the model is."""
+    def _sizes(self) -> dict[str, int | str]:
+        """Return the numbers of the model's shape."""
         shape = self.config.model
         layers = f"{shape.num_encoder_layers}+{shape.num_decoder_layers}"
         if isinstance(shape, RecurrentSection):
-            return f"A recurrent network of {layers} layers (width {shape.d_hidden}, {shape.attention} attention)"
-        heads = counted(shape.num_heads, "heads")
-        return f"A Transformer of {layers} layers (width {shape.d_model}, {heads})"
+            return {
+                "kind": "recurrent",
+                "layers": layers,
+                "width": shape.d_hidden,
+                "attention": shape.attention,
+            }
+        return {
+            "kind": "transformer",
+            "layers": layers,
+            "width": shape.d_model,
+            "heads": shape.num_heads,
+        }
+
+    def _shape(self, sizes: Mapping[str, int | str]) -> str:
+        """Say in words what the model is."""
+        layers = f"{sizes['layers']} layers (width {sizes['width']}"
+        if sizes["kind"] == "recurrent":
+            return f"A recurrent network of {layers}, {sizes['attention']} attention)"
+        heads = counted(int(sizes["heads"]), "heads")
+        return f"A Transformer of {layers}, {heads})"
 
     def _member(self) -> Member:
         """Return the model as the search has it: its engine where there is one, else its own steps
@@ -230,6 +253,9 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         if self.weights is None:
             return super().what_computes()
         return what_computes(self.weights)
+
+    def computer(self) -> str:
+        return "torch" if self.weights is None else computer_of(self.weights)
 
     @property
     def _kind(self) -> str:

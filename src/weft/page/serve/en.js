@@ -121,6 +121,7 @@ export default {
   licence: "Licence",
   scores: "Scores",
   "good-for": "What it is good for",
+  "in-english": "In English",
   curves: "How it learned",
   "no-run": "Its folder holds no record of the training.",
   "loss-training": "loss in training",

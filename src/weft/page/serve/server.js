@@ -1,7 +1,7 @@
 /* Requests to the server: with a key where it wants one, again where it is busy or does not answer. */
 
 import { byId } from "./element.js";
-import { say } from "./say.js";
+import { say, told } from "./say.js";
 
 const BASE = new URL("../../", import.meta.url);
 const EVERY = 1000; // ms between two looks whether the server is back
@@ -108,9 +108,10 @@ async function refusalOf(response) {
   const error = said.error ?? said;
   const message = typeof error === "string" ? error : (error.message ?? said.detail);
   const wait = Number.parseFloat(response.headers.get("Retry-After"));
-  const retryAfter = Number.isFinite(wait) ? wait : error.code === "stopping" ? 1 : null;
-  const text = typeof message === "string" && message ? message : say("refused", { status: response.status });
-  return new Refused(text, { status: response.status, code: error.code, retryAfter });
+  const code = error.code ?? said.code;
+  const retryAfter = Number.isFinite(wait) ? wait : code === "stopping" ? 1 : null;
+  const text = typeof message === "string" && message ? told(`code-${code}`, message) : say("refused", { status: response.status });
+  return new Refused(text, { status: response.status, code, retryAfter });
 }
 
 async function waitFor(seconds, signal) {

@@ -121,6 +121,7 @@ export default {
   licence: "许可",
   scores: "得分",
   "good-for": "适合做什么",
+  "in-english": "英文原文",
   curves: "它是怎样学会的",
   "no-run": "它的文件夹里没有训练记录。",
   "loss-training": "训练损失",
