@@ -100,13 +100,39 @@ def _hosts(plan: Plan) -> tuple[str, ...]:
     return ("localhost", socket.gethostname(), plan.host, *plan.hosts)
 
 
+def _is_any(address: str) -> bool:
+    """Return whether an address stands for all of a machine, which no browser opens."""
+    return address in ("0.0.0.0", "::")
+
+
+def _page(address: str, port: int) -> str:
+    """Return the address of the page, as a browser on this machine opens it."""
+    if _is_any(address):
+        address = "localhost"
+    shown = f"[{address}]" if ":" in address else address
+    return f"http://{shown}:{port}/"
+
+
+def _own_address() -> str:
+    """Return the address by which other machines of the network reach this one; "" without a
+    network. A datagram's socket names it when it is connected: nothing is sent.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))  # a host that is nowhere (RFC 5737)
+        except OSError:
+            return ""
+        address: str = asking.getsockname()[0]
+    return "" if is_loopback(address) else address
+
+
 def _addresses(host: str, sockets: Sequence[socket.socket]) -> list[str]:
     """Return the lines that say where the server is."""
-    lines = []
-    for listener in sockets:
-        address, port = listener.getsockname()[:2]
-        shown = f"[{address}]" if ":" in address else address
-        lines.append(f"open http://{shown}:{port}/")
+    first, *others = [listener.getsockname()[:2] for listener in sockets]
+    lines = [f"open {_page(*first)}"]
+    if _is_any(first[0]) and (own := _own_address()):
+        lines.append(f"from other machines: {_page(own, first[1])}")
+    lines += [f"also for OPUS-CAT: {_page(*other)}MtRestService/" for other in others]
     if not is_loopback(host):
         lines.append(
             "other machines can reach it: put a proxy with TLS in front, as docs/serving.md shows"

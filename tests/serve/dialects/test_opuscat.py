@@ -110,6 +110,13 @@ def test_a_tag_chooses_a_model(ask: TestClient) -> None:
     assert status == "No model available for these languages."
 
 
+def test_the_address_says_that_it_is_right(ask: TestClient) -> None:
+    for path in ("/MtRestService/", "/MtRestService", "/mtrestservice/"):
+        reply = ask.get(path)
+        assert reply.status_code == 200
+        assert reply.json()["pairs"] == ["en-de", "de-en", "en-zh"]
+
+
 def test_texts_are_ordered_beforehand(ask: TestClient) -> None:
     path = "/MtRestService/PreOrderBatch?tokenCode=0&srcLangCode=en&trgLangCode=de"
     assert ask.post(path, json=["a", "b"]).status_code == 200

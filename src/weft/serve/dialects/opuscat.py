@@ -64,6 +64,9 @@ class OpusCat:
     def router(self) -> APIRouter:
         """Return the routes."""
         router = APIRouter()
+        for room in (_USUAL, "{room:opuscat}"):
+            for path in (f"/{room}", f"/{room}/"):
+                router.add_api_route(path, self.there, include_in_schema=False)
         text, pair = query(_TEXT, ["input"]), query(_PAIR)
         for method, name, route, extra in (
             ("GET", "TranslateJson", self.translate, text),
@@ -87,6 +90,13 @@ class OpusCat:
                     include_in_schema=is_described,
                 )
         return router
+
+    async def there(self) -> Response:
+        """Say that the plug-ins' address is right, to a person who opens it."""
+        pairs = [f"{src}-{tgt}" for src, tgt in self.service.catalogue.pairs()]
+        return reply(
+            {"server": "weft", "for": "the plug-ins of OPUS-CAT", "pairs": pairs}
+        )
 
     async def translate(self, request: Request) -> Response:
         """Translate a text, with its pieces and their alignment."""

@@ -1,0 +1,34 @@
+"""What a server says of its addresses when it starts."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from weft.serve import starting
+
+
+def addresses(host: str, *listening: tuple[str, int]) -> list[str]:
+    sockets: list[Any] = [
+        SimpleNamespace(getsockname=lambda pair=pair: pair) for pair in listening
+    ]
+    return starting._addresses(host, sockets)
+
+
+def test_the_address_of_the_start_can_be_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = addresses("127.0.0.1", ("127.0.0.1", 5000), ("127.0.0.1", 8500))
+    assert own == [
+        "open http://127.0.0.1:5000/",
+        "also for OPUS-CAT: http://127.0.0.1:8500/MtRestService/",
+    ]
+    monkeypatch.setattr(starting, "_own_address", lambda: "10.1.2.3")
+    for everywhere in ("0.0.0.0", "::"):
+        first, second, proxy = addresses(everywhere, (everywhere, 5000))
+        assert first == "open http://localhost:5000/"
+        assert second == "from other machines: http://10.1.2.3:5000/"
+        assert "TLS" in proxy
+    monkeypatch.setattr(starting, "_own_address", lambda: "")
+    assert len(addresses("0.0.0.0", ("0.0.0.0", 5000))) == 2
+    assert addresses("::1", ("::1", 5000)) == ["open http://[::1]:5000/"]
