@@ -185,12 +185,26 @@ def test_a_line_of_the_log_tells_the_route_and_nothing_of_the_client(
     told = [line.partition(" ms")[0].rsplit(" ", 1)[0] for line in lines]
     assert told == [
         "POST /shout/{loudness} 200",
-        "GET none 404",
-        "other /shout/{loudness} 405",
+        "GET none 404 not_found",
+        "other /shout/{loudness} 405 method_not_allowed",
         "POST /shout/it/slowly 200",
     ]
     assert lines[3].endswith("ms 2 tokens")
     assert "testclient" not in "".join(lines)
+
+
+def test_a_refused_request_is_logged_with_its_route_and_why(
+    client: TestClient, log: pytest.LogCaptureFixture
+) -> None:
+    client.post("/shout/3", headers={"origin": "http://evil.example"})
+    client.get("/health", headers={"host": "evil.example"})
+    client.post("/Geheimnis", headers={"host": "evil.example"})
+    told = [one.getMessage().partition(" ms")[0] for one in log.records]
+    assert [line.rsplit(" ", 1)[0] for line in told] == [
+        "POST /shout/{loudness} 403 forbidden",
+        "GET /health 403 forbidden",
+        "POST none 403 forbidden",
+    ]
 
 
 def test_the_numbers_are_named_as_vllm_names_them_and_hold_no_text() -> None:

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -23,7 +24,7 @@ from weft.serve.keys import Gate, Keys
 from weft.serve.limits import Limits
 from weft.serve.metrics import CONTENT_TYPE, Metrics
 from weft.serve.refusals import Gone, InvalidRequest, Refusal
-from weft.serve.routes import FixedRoutes, WrongMethod, as_refusal
+from weft.serve.routes import FixedRoutes, WrongMethod, as_refusal, route_finder
 from weft.serve.service import Service
 from weft.serve.visits import Visit, visit_of
 
@@ -72,7 +73,8 @@ def build_app(
     quick = FixedRoutes(app, routers)
     gate = Gate(quick, service.limits, settings.keys, _is_open)
     doors = Doors(gate, settings.hosts, settings.origins)
-    return Entrance(doors, service.limits, refuse, _watcher(metrics))
+    find = route_finder([*chain.from_iterable(one.routes for one in routers), *pages])
+    return Entrance(doors, service.limits, refuse, _watcher(metrics), find)
 
 
 def _add_pages(app: FastAPI, pages: Sequence[BaseRoute]) -> None:
@@ -253,10 +255,11 @@ def _watcher(metrics: Metrics) -> Callable[[Visit, str], None]:
         visit.close()
         metrics.add(visit, route)
         _LOG.info(
-            "%s %s %d %.0f ms%s",
+            "%s %s %d%s %.0f ms%s",
             visit.shown_method(),
             route,
             visit.final_status(),
+            f" {visit.code}" if visit.code else "",
             1000 * visit.seconds(),
             f" {visit.tokens_written} tokens" if visit.tokens_written else "",
         )

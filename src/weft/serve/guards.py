@@ -74,13 +74,19 @@ class Entrance:
     """Answers every request: by the routes, else with a refusal in the shape of the path."""
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, refuse: Refuser, watch: Watcher
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        refuse: Refuser,
+        watch: Watcher,
+        find: Callable[[Scope], str] = route_of,
     ) -> None:
-        """Wrap an application."""
+        """Wrap an application; `find` names the route of a request."""
         self._app = app
         self._limits = limits
         self._refuse = refuse
         self._watch = watch
+        self._find = find
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -95,7 +101,7 @@ class Entrance:
         finally:
             inbox.close()
             close_files(scope)
-            self._watch(visit, route_of(scope))
+            self._watch(visit, self._find(scope))
 
     async def _answer(
         self, scope: Scope, visit: Visit, inbox: "_Inbox", send: Send

@@ -12,9 +12,11 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from weft.serve.refusals import InvalidRequest, Refusal
+from weft.serve.visits import NO_ROUTE, route_of
 
 Answering = Callable[[Request], Awaitable[Response]]
 
@@ -74,6 +76,23 @@ class FixedRoutes:
         except HTTPException as error:
             raise as_refusal(error) from None
         await response(scope, receive, send)
+
+
+def route_finder(routes: Iterable[BaseRoute]) -> Callable[[Scope], str]:
+    """Return what names the route of a request as it is written in the program, also where the
+    request was refused before any route was asked.
+    """
+    written = [route for route in routes if isinstance(route, Route)]
+
+    def find(scope: Scope) -> str:
+        name = route_of(scope)
+        if name != NO_ROUTE:
+            return name
+        meant = (one for one in written if one.matches(scope)[0] is not Match.NONE)
+        route = next(meant, None)
+        return NO_ROUTE if route is None else route.path
+
+    return find
 
 
 def _answering(route: APIRoute) -> Answering | None:
