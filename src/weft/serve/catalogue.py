@@ -153,6 +153,12 @@ class Catalogue:
             if when_written(model.folder) not in (0, model.created)
         ]
 
+    def away(self) -> list[str]:
+        """Return the names of the models whose folders are gone, or not whole."""
+        return [
+            model.id for model in self.models.values() if not when_written(model.folder)
+        ]
+
     def _take(self, models: dict[str, ServedModel]) -> None:
         """Serve these models, and note what every request asks of them."""
         self.models = models

@@ -1,6 +1,7 @@
 """The service that all dialects speak to: every model, whatever the shape of a request."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,9 @@ T = TypeVar("T")
 SURE = 0.5
 # characters that are cut into tokens and put together again between two requests, at once
 _SHORT = 2000
+# looks, a second apart, after which a folder that is not there is said to be gone
+_LOOKS = 3
+_LOG = logging.getLogger("weft.serve")
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Service:
         self._damaged: dict[
             str, int
         ] = {}  # folders that could not be opened, by their time
+        self._away: dict[str, int] = {}  # how often a folder was not there in a row
 
     async def translate(
         self,
@@ -161,6 +166,7 @@ class Service:
         What runs on a former model ends there: no request is dropped.
         """
         renewed = []
+        self._tell_away(await asyncio.to_thread(self.catalogue.away))
         for model in await asyncio.to_thread(self.catalogue.changed):
             written = when_written(model.folder)
             if self._damaged.get(model.id) == written:
@@ -174,6 +180,16 @@ class Service:
                 self.pool.retire(runner)
             renewed.append(model.id)
         return renewed
+
+    def _tell_away(self, names: Sequence[str]) -> None:
+        """Log once that folders are gone: one that is written anew is so for a moment only."""
+        self._away = {name: self._away.get(name, 0) + 1 for name in names}
+        for name, looks in self._away.items():
+            if looks == _LOOKS:
+                _LOG.warning(
+                    "%s: its folder is gone or not whole; it is served from memory until the server ends",
+                    name,
+                )
 
     async def classify(
         self, model: str | None, texts: Sequence[str], caller: Caller
