@@ -913,6 +913,16 @@ def test_an_unknown_model_is_404_and_chat_is_refused_with_the_reason(
         )
 
 
+def test_an_address_without_its_version_is_told(address: str) -> None:
+    client = openai.OpenAI(base_url=f"http://{address}", api_key="none", max_retries=0)
+    for ask in (
+        lambda: client.completions.create(model=MODEL, prompt="The"),
+        client.models.list,
+    ):
+        with pytest.raises(openai.NotFoundError, match="base_url ends in /v1"):
+            ask()
+
+
 def test_the_first_language_model_serves_who_names_none(address: str) -> None:
     status, answer = post(address, model="", prompt="The", max_tokens=1)
     assert status == 200

@@ -51,6 +51,12 @@ _PATHS = (
     "/v1/responses",
     *PATHS,
 )
+# what a client asks for whose address lacks the /v1
+_NEARBY = (
+    ("POST", "/completions"),
+    ("POST", "/chat/completions"),
+    ("GET", "/models"),
+)
 _LONGEST_WAIT = 120  # seconds: a client that is told to wait longer gives up
 _TYPES = {
     401: "authentication_error",
@@ -65,6 +71,17 @@ _MANY_TOKENS = 200
 Chunks = AsyncIterator[tuple[int, Part | WrittenText]]
 
 
+class WithoutVersion(Refusal):
+    """A path of the API without what it begins with."""
+
+    status = 404
+    code = "not_found"
+
+    def __init__(self) -> None:
+        """Say how the address of a client ends."""
+        super().__init__("the paths here begin with /v1: base_url ends in /v1")
+
+
 def openai() -> Dialect:
     """Return the dialect."""
     return Dialect("openai", routes, owns, refuse)
@@ -72,7 +89,8 @@ def openai() -> Dialect:
 
 def owns(path: str) -> bool:
     """Return whether a path is one of OpenAI's."""
-    return any(path == own or path.startswith(f"{own}/") for own in _PATHS)
+    is_nearby = any(path == near for _, near in _NEARBY)
+    return is_nearby or any(path == own or path.startswith(f"{own}/") for own in _PATHS)
 
 
 def refuse(refusal: Refusal) -> Response:
@@ -120,6 +138,13 @@ def routes(service: Service) -> APIRouter:
         raise Impossible(
             "these models have no chat template; send the text to continue to POST /v1/completions"
         )
+
+    async def nearby(request: Request) -> Response:
+        """Say what is wrong with the address of a client."""
+        raise WithoutVersion
+
+    for method, path in _NEARBY:
+        router.add_api_route(path, nearby, methods=[method], include_in_schema=False)
 
     @router.get("/v1/models")
     async def models(request: Request) -> Response:
