@@ -625,6 +625,22 @@ def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
 
 
 @pytest.mark.long
+def test_what_was_typed_is_looked_at_from_the_menu_too(open_page: Any) -> None:
+    page = open_page()
+    translate(page, "\nEin Hund rennt", "\na dog runs")
+    page.locator("nav a[href='#inside']").click()
+    page.wait_for_selector("#beam-section:not([hidden])")
+    assert page.locator("#look-text").input_value() == "Ein Hund rennt"
+    assert page.locator("#model").input_value() == "de-en"
+    options = page.locator("#model option").all_inner_texts()
+    assert "plays · language model" in options
+    page.locator("#look-text").fill("Eine Katze")
+    page.locator("nav a[href='#translate']").click()
+    page.locator("nav a[href='#inside']").click()
+    assert page.locator("#look-text").input_value() == "Eine Katze"
+
+
+@pytest.mark.long
 def test_the_colours_of_pictures_follow_the_look(open_page: Any) -> None:
     page = open_page("inside", color_scheme="light")
     page.locator("#look-text").fill("Ein Hund")
@@ -651,6 +667,8 @@ def test_models_show_their_cards_and_curves(open_page: Any) -> None:
         assert part in first
     assert "loss on dev: 4.00 at step 200, 2.25 at step 1,800" in first
     assert cards.first.locator(".curve path").count() == 3
+    ticks = cards.first.locator(".curve text").all_text_contents()
+    assert ticks == ["6.00", "0.96", "0", "Step 1,950"]
     page.get_by_text("Samples while it learned").click()
     assert "A dog ." in cards.first.inner_text()
     assert "Its folder holds no record of the training." in cards.nth(1).inner_text()

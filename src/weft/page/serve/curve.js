@@ -6,7 +6,8 @@ import { count, say } from "./say.js";
 const WIDE = 320;
 const HIGH = 120;
 const DASH = 6; // of a point that is alone
-const EDGE = { left: 4, right: 4, top: 8, bottom: 4 };
+const EDGE = { left: 34, right: 6, top: 8, bottom: 16 };
+const GAP = 4; // between a number and what it belongs to
 
 const LINES = [
   ["loss-training", "loss", "training"],
@@ -22,7 +23,15 @@ function scale(points) {
   const last = Math.max(...steps, 1);
   const x = (step) => EDGE.left + (step / last) * (WIDE - EDGE.left - EDGE.right);
   const y = (value) => EDGE.top + (1 - (value - low) / (high - low || 1)) * (HIGH - EDGE.top - EDGE.bottom);
-  return { x, y };
+  return { x, y, low, high, last };
+}
+
+// The numbers of the axes: the largest and smallest loss, the first and the last step.
+function ticks({ x, y, low, high, last }) {
+  const at = (left, top, anchor, text) => draw("text", { x: left, y: top, "text-anchor": anchor }, text);
+  const losses = [...new Set([high, low])].map((value) => at(EDGE.left - GAP, y(value) + GAP, "end", value.toFixed(2)));
+  const bottom = HIGH - GAP;
+  return [...losses, at(x(0), bottom, "start", "0"), at(x(last), bottom, "end", say("at-step", { step: count(last) }))];
 }
 
 // The way through points; of a point alone a short dash.
@@ -47,6 +56,8 @@ export function drawCurves({ rows, best }) {
   if (lines.length === 0) return make("p", { class: "legend" }, say("no-run"));
   const places = scale(lines.flatMap(([, points]) => points));
   const picture = draw("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "curve", "aria-hidden": "true" });
+  const corner = [`${EDGE.left},0`, `${EDGE.left},${HIGH - EDGE.bottom}`, `${WIDE},${HIGH - EDGE.bottom}`];
+  picture.append(draw("polyline", { points: corner.join(" "), class: "axes" }), ...ticks(places));
   for (const [, points, kind] of lines) picture.append(draw("path", { d: path(points, places), class: kind }));
   if (best) picture.append(draw("path", { d: `M${places.x(best).toFixed(1)} ${EDGE.top}V${HIGH - EDGE.bottom}`, class: "best" }));
   const notes = lines.map((line) => legendOf(...line));

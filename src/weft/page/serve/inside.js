@@ -57,7 +57,18 @@ function clear() {
   parts.empty.hidden = false;
 }
 
+// Where nothing was looked at yet, what stands under Translate.
+function takeTyped(server) {
+  const line = state.text.split("\n").find((one) => one.trim());
+  if (form.text || !line) return;
+  const { source, target, model, detected } = state;
+  const src = source === "auto" ? detected?.language : source;
+  const served = server.models.find((one) => one.id === model) ?? server.models.find((one) => one.source === src && one.target === target);
+  Object.assign(form, { model: served?.id ?? form.model, text: line });
+}
+
 export function show(place, server) {
+  takeTyped(server);
   const models = server.models.map(({ id, task }) => [id, `${id} · ${say(`task-${task}`)}`]);
   const field = { id: "look-text", rows: "2", "aria-label": say("text-to-inspect"), placeholder: say("inspect-hint") };
   parts = {
