@@ -182,7 +182,7 @@ class Service:
         return renewed
 
     def _tell_away(self, names: Sequence[str]) -> None:
-        """Log once that folders are gone: one that is written anew is so for a moment only."""
+        """Say once in the log that folders are gone; one written anew is away for a moment."""
         self._away = {name: self._away.get(name, 0) + 1 for name in names}
         for name, looks in self._away.items():
             if looks == _LOOKS:
