@@ -279,6 +279,8 @@ class StandIn:
         count = len(prefix.split())
         rest = own["text"].split()[count:]
         text = " ".join([prefix.strip(), *rest]).strip()
+        if prefix and not fields["alternatives"]:
+            text += "!"  # a search may go on with what was whole
         alternatives = [
             {
                 "text": other,

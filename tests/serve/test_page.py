@@ -344,7 +344,9 @@ def test_another_word_is_chosen_by_keyboard_alone(
     page.keyboard.press("Enter")
     result_of(page, "a small runs in snow.")
     page.wait_for_function("() => document.activeElement.textContent === 'small'")
-    assert server.asked[-1][1]["prefix"] == "a small"
+    assert server.asked[-1][1]["prefix"] == "a small runs in snow."
+    result_of(page, "a small runs in snow.")
+    assert page.locator("#result .word").all_text_contents()[-1] == "snow."
     page.locator("#undo").click()
     result_of(page, "a dog runs in snow.")
     assert page.locator("#undo").is_hidden()

@@ -1,7 +1,7 @@
 /* Other words at a place of a translation, to choose from. */
 
 import { make } from "./element.js";
-import { slicer } from "./letters.js";
+import { lengthOf, slicer } from "./letters.js";
 import { probability, quoted, say } from "./say.js";
 import { ask } from "./server.js";
 import { hideTip } from "./tip.js";
@@ -17,12 +17,18 @@ const query = (line, route, prefix, alternatives) => {
 
 // What follows the next word in a translation that begins with `prefix`.
 function restAfter(prefix, next, translation) {
-  const end = translation.indexOf(next.trim(), prefix.length) + next.trim().length;
-  return [translation.slice(0, end), translation.slice(end)];
+  return translation.slice(translation.indexOf(next.trim(), prefix.length) + next.trim().length);
+}
+
+// The words of a text that another may go on with.
+function wordsOf(text, words) {
+  const length = lengthOf(text);
+  const inside = words.filter(({ start }) => start < length);
+  return inside.map((word) => ({ ...word, end: Math.min(word.end, length) }));
 }
 
 function option({ text, translation, probability: value }, number, prefix) {
-  const [, rest] = restAfter(prefix, text, translation);
+  const rest = restAfter(prefix, text, translation);
   const attributes = { role: "option", id: `other-${number}`, "aria-selected": "false", class: number === 0 ? "current" : "" };
   const shown = Number.isFinite(value) && make("small", {}, probability(value));
   return make("li", attributes, make("b", {}, text.trim()), make("span", {}, rest), shown);
@@ -74,11 +80,11 @@ export async function openAlternatives(anchor, line, translation, route, { chose
     const other = others[at];
     shut(true);
     if (at === 0) return; // it stands there already
-    chosen({ text: other.translation, words: undefined }, null);
-    const [begun] = restAfter(prefix, other.text, other.translation);
+    const text = other.translation; // what was shown is what is got
+    chosen({ text, words: undefined }, null);
     try {
-      const { text, words } = await ask("v1/complete", query(line, route, begun, 0));
-      chosen({ text, words }, word.start);
+      const { words } = await ask("v1/complete", { ...query(line, route, text, 0), beam_size: 1 });
+      chosen({ text, words: wordsOf(text, words) }, word.start);
     } catch (error) {
       failed(error);
     }
