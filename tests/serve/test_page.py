@@ -631,6 +631,21 @@ def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
     assert page.locator("#look-text").input_value() == "Eine Katze"
 
 
+def test_inside_of_a_translation_by_two_models_it_says_which_is_shown(
+    open_page: Any,
+) -> None:
+    page = open_page()
+    page.locator("#source").select_option("de")
+    page.locator("#target").select_option("zh")
+    translate(page, "Ein Hund", "a dog")
+    page.locator("#look").click()
+    way = page.locator("#way:not([hidden])")
+    way.wait_for()
+    assert way.inner_text().startswith("de-en, en-zh translated this one after the")
+    page.locator("#model").select_option("en-zh")
+    page.wait_for_selector("#way", state="hidden")
+
+
 @pytest.mark.long
 def test_what_was_typed_is_looked_at_from_the_menu_too(open_page: Any) -> None:
     page = open_page()

@@ -106,6 +106,7 @@ export default {
   "mark-no-label": "No label is probable: do not rely on it.",
   "text-to-inspect": "Text to look at",
   "inspect-hint": "A sentence",
+  "first-of-way": "{models} translated this one after the other. Here is {model}, which read what you typed; the next one read what it wrote.",
   "inside-empty": "Type a sentence to see how the model reads it, token by token and layer by layer.",
   languages: "Languages",
   language: "Language",

@@ -2,7 +2,7 @@
 
 import { asker } from "./asker.js";
 import { make } from "./element.js";
-import { say } from "./say.js";
+import { listed, say } from "./say.js";
 import { ask } from "./server.js";
 import { settings } from "./settings.js";
 import { state } from "./text.js";
@@ -52,7 +52,15 @@ async function look(signal) {
   parts.pictures.classList.remove("stale");
 }
 
+// Of a translation over a third language only the first model has read what was typed.
+function drawWay() {
+  const { model, text, way } = form;
+  parts.way.hidden = !(way?.models.length > 1 && way.text === text && way.models[0] === model);
+  parts.way.textContent = parts.way.hidden ? "" : say("first-of-way", { model, models: listed(way.models) });
+}
+
 function clear() {
+  drawWay();
   parts.pictures.hidden = true;
   parts.empty.hidden = false;
 }
@@ -73,6 +81,7 @@ export function show(place, server) {
   const field = { id: "look-text", rows: "2", "aria-label": say("text-to-inspect"), placeholder: say("inspect-hint") };
   parts = {
     empty: make("p", { class: "empty" }, say("inside-empty")),
+    way: make("p", { class: "notice", id: "way", role: "status", hidden: true }),
     pictures: make("div", { class: "pictures-host", id: "pictures", hidden: true }),
   };
   parts.pictures.attachShadow({ mode: "open" });
@@ -80,10 +89,13 @@ export function show(place, server) {
   const { pick, text, wrong, begin } = asker(form, models, field, {
     wait: PAUSE,
     ask: look,
-    changed: () => parts.pictures.classList.add("stale"),
+    changed: () => {
+      drawWay();
+      parts.pictures.classList.add("stale");
+    },
     cleared: clear,
   });
-  place.append(make("div", { class: "card" }, pick, text), wrong, parts.empty, parts.pictures);
+  place.append(make("div", { class: "card" }, pick, text), wrong, parts.way, parts.empty, parts.pictures);
   begin();
 }
 

@@ -309,8 +309,8 @@ async function copied(text) {
 
 function lookInside() {
   const line = lines().find((one) => recall(one, route()));
-  const [id] = recall(line, route()).models ?? [];
-  Object.assign(state.look, { model: id, text: line });
+  const { models = [] } = recall(line, route());
+  Object.assign(state.look, { model: models[0], text: line, way: { models, text: line } });
   location.hash = "inside";
 }
 

@@ -106,6 +106,7 @@ export default {
   "mark-no-label": "没有概率高的标签：不要依赖它。",
   "text-to-inspect": "要看的文字",
   "inspect-hint": "一句话",
+  "first-of-way": "这段文字先后由{models}翻译。这里是读取原文的 {model}；后一个模型读的是它写出的译文。",
   "inside-empty": "输入一句话，看模型怎样逐个词元、逐层阅读它。",
   languages: "语言",
   language: "语言",
