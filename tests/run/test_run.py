@@ -925,6 +925,25 @@ def test_from_keeps_weights_shape_and_tokenizers_and_says_so(
     assert durable.read_json(RunFolder(tmp_path / "out").recipe)["from"] is not None
 
 
+def test_a_few_corrections_alone_are_doubted_and_beside_the_old_text_are_not(
+    tmp_path: Path, write_pairs: Write, tiny_folder: Path
+) -> None:
+    """The corrections have a header, as a server writes it."""
+    corrections = str(tmp_path / "corrections.en-de.tsv")
+    rows = [f"A {number} walks.\tEin {number} geht.\n" for number in range(30)]
+    Path(corrections).write_text("".join(["en\tde\n", *rows]))
+    for train, is_doubted in (
+        (corrections, True),
+        ([write_pairs(216), corrections], False),
+    ):
+        verdict = weft.train(
+            out=tmp_path / f"{is_doubted}", train=train, start_from=tiny_folder,
+            settings=SHORT, quiet=True,
+        )  # fmt: skip
+        doubts = [note for note in verdict.notes if "make a model forget" in note]
+        assert [note.split(" ")[1] for note in doubts] == ["pairs"] * is_doubted
+
+
 def test_what_the_model_to_start_from_was_trained_on_is_no_honest_test(
     tmp_path: Path, write_pairs: Write, tiny_folder: Path
 ) -> None:

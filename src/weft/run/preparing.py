@@ -45,6 +45,7 @@ from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
 from weft.training.trainer import AnyBatches, Evaluate
 
 AnyTask = TrainableTask[Any, Any, Any]
+_FEW_ROWS = 200  # that a model may learn to the cost of all else
 
 
 @dataclass(frozen=True)
@@ -336,8 +337,13 @@ def _start_notes(request: Request, material: Material) -> Iterator[str]:
     if request.start_from is None:
         return
     yield f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"
-    before = _known_hashes(RunFolder(request.start_from).train_hashes)
     texts = material.texts
+    if len(texts.train) < _FEW_ROWS and material.kind.name != "language-modelling":
+        yield (
+            f"{counted(len(texts.train), texts.unit)} alone make a model forget much of the rest; with the text "
+            "that it was trained on beside them it keeps that"
+        )
+    before = _known_hashes(RunFolder(request.start_from).train_hashes)
     for name, part in (("dev", texts.dev), ("test", texts.test)):
         if before is None or part is None:
             continue
