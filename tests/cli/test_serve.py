@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from weft.serve.keys import Keys, new_key
+from weft.serve.options import refuse_idle_options
 
 Command = Callable[..., Any]
 MODEL = "runs/does-not-matter"
@@ -42,6 +43,14 @@ def test_a_wrong_start_is_one_line(
             ([model, "--log-level", "debug"], 2, "error, warning, info"),
             ([model, "--max-text", "0"], 2, "--max-text"),
             ([model, "--port", 0, "--pivot", "fr"], 2, "--pivot fr"),
+            ([model, "--cors-origin", "example.org"], 2, "as in https://example.org"),
+            ([model, "--cors-origin", "https://a.org/app"], 2, "without a path"),
+            ([model, "--allow-host", "http://a.org"], 2, "the name alone"),
+            ([model, "--allow-host", "a.org:5000"], 2, "the name alone"),
+            ([model, "--proxy", "caddy"], 2, "the proxy's address"),
+            ([model, "--proxy", "10.0.0.5/8"], 2, "its network"),
+            ([model, "--suggestions", "/no/such/c.tsv"], 2, "no folder /no/such"),
+            ([model, "--suggestions", tmp_path], 2, "that is a folder"),
         ):
             ended = command("serve", *arguments)
             lines = [line for line in ended.messages if line.startswith("weft:")]
@@ -49,6 +58,15 @@ def test_a_wrong_start_is_one_line(
             assert lines[0].startswith("weft: ")
             assert said in lines[0]
             assert ended.out == b""
+
+
+def test_options_that_can_match_something_are_taken(tmp_path: Path) -> None:
+    refuse_idle_options(
+        ["https://example.org", "http://[::1]:8000", "chrome-extension://abc", "*"],
+        ["translate.example.org", "box", "::1", "*"],
+        ["127.0.0.1", "::1", "172.17.0.0/16", "*"],
+        tmp_path / "corrections.tsv",
+    )
 
 
 def test_packages_that_are_missing_are_named_with_the_command(

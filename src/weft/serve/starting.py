@@ -16,6 +16,7 @@ from weft.serve.files import page_routes
 from weft.serve.keys import Keys, is_loopback, refuse_open_door
 from weft.serve.limits import Limits
 from weft.serve.listening import bound_sockets, listen
+from weft.serve.options import refuse_idle_options
 from weft.serve.pool import Pool
 from weft.serve.service import Service
 
@@ -49,6 +50,7 @@ def start(plan: Plan, say: Say) -> None:
     Raises UsageError, and the errors of `weft.load`, before anything is served.
     """
     refuse_open_door(plan.host, plan.keys, plan.is_open)
+    refuse_idle_options(plan.origins, plan.hosts, plan.proxies, plan.suggestions)
     asked = named(plan.folders)
     keys = Keys(plan.keys) if plan.keys else None
     sockets = bound_sockets(plan.host, plan.ports)
