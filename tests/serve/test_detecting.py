@@ -16,6 +16,9 @@ from weft.serve.limits import Limits
 from weft.serve.pool import Pool
 from weft.serve.refusals import Undetected
 from weft.serve.service import Service
+from weft.serve.starting import opened
+
+OLD = Path(__file__).parents[1] / "folder" / "old" / "translation"
 
 
 @pytest.fixture
@@ -47,6 +50,18 @@ def test_the_language_of_a_text_is_told_by_all_models(served: ServedModel) -> No
     assert [guesses[0][0] for guesses in found] == ["en", "de", "fr"]
     assert all(guesses[0][1] > 0.9 for guesses in found)
     assert all(len(guesses) == 3 for guesses in found)
+
+
+def test_of_a_folder_of_an_earlier_version_the_start_says_what_is_doubtful(
+    tiny_folder: Path,
+) -> None:
+    said: list[str] = []
+    opened(Named("old", OLD), 8, said.append)
+    assert len(said) == 2
+    assert said[1].startswith(f"{OLD}: was trained by an earlier version")
+    said.clear()
+    opened(Named("new", tiny_folder), 8, said.append)
+    assert len(said) == 1
 
 
 def test_only_the_languages_that_are_asked_for_are_told(served: ServedModel) -> None:

@@ -21,7 +21,7 @@ from weft.serve.refusals import (
 from weft.serve.running import Calls
 from weft.serve.searching import Searcher
 from weft.serve.writing import TextWriter
-from weft.tasks.detecting import detector_of
+from weft.tasks.detecting import languages_in
 from weft.tasks.opening import load_task
 from weft.tasks.task import Task
 
@@ -48,6 +48,7 @@ class ServedModel:
     writer: TextWriter | None = None
     searcher: Searcher | None = None
     detector: Detector | None = None  # of its languages
+    doubt: str = ""  # what stands against telling them apart
 
     @property
     def kind(self) -> str:
@@ -217,6 +218,7 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
     is_translator = task.name == "translation"
     predictor = task.predictor()
     is_writer = isinstance(predictor, LanguageModel)
+    known = languages_in(asked.folder) if is_translator else None
     return ServedModel(
         id=asked.name,
         folder=asked.folder,
@@ -230,7 +232,8 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
         searcher=Searcher(predictor, most_hypotheses=max_beam)
         if is_translator
         else None,
-        detector=detector_of([asked.folder]) if is_translator else None,
+        detector=Detector.of(known.profiles) if known else None,
+        doubt=known.note() if known else "",
     )
 
 

@@ -57,7 +57,7 @@ def start(plan: Plan, say: Say) -> None:
     try:
         # no list of them is kept: one that is replaced would stay in memory
         catalogue = Catalogue(
-            [_opened(one, plan.limits.max_beam, say) for one in asked], plan.pivot
+            [opened(one, plan.limits.max_beam, say) for one in asked], plan.pivot
         )
         service = Service(
             catalogue,
@@ -89,11 +89,13 @@ def _open_page(port: int) -> None:
         threading.Timer(1.0, webbrowser.open, [page]).start()
 
 
-def _opened(asked: Named, max_beam: int, say: Say) -> ServedModel:
-    """Open a model, and say what computes it."""
+def opened(asked: Named, max_beam: int, say: Say) -> ServedModel:
+    """Open a model, and say what computes it, and whether its languages may be told wrongly."""
     model = open_model(asked, max_beam)
     languages = f" {model.src}-{model.tgt}" if model.src else ""
     say(f"{model.id}: {model.kind}{languages}, by {model.task.what_computes()}")
+    if model.doubt:
+        say(model.doubt)
     return model
 
 
