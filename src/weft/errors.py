@@ -24,6 +24,12 @@ class MissingPackage(UsageError):
     def __init__(self, what: str, package: str, extra: str) -> None:
         """Say that `what` needs the package, which an extra of Weft brings."""
         super().__init__(f"{what} needs {package}: {how_to_install(extra)}")
+        self._needed = (what, package, extra)
+
+    def within(self, folder: object) -> "MissingPackage":
+        """Return the same of a model's folder, which it names."""
+        what, package, extra = self._needed
+        return MissingPackage(f"{folder}: {what}", package, extra)
 
 
 class DataError(WeftError):

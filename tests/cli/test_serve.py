@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from weft.errors import MissingPackage
 from weft.serve.keys import Keys, new_key
 from weft.serve.options import refuse_idle_options
+from weft.tasks import task
 
 Command = Callable[..., Any]
 MODEL = "runs/does-not-matter"
@@ -83,6 +85,22 @@ def test_packages_that_are_missing_are_named_with_the_command(
     assert ended.messages == [
         "weft: weft serve needs uvicorn: pip install '.[serve]' in the folder of Weft's source"
     ]
+
+
+def test_a_package_that_a_model_needs_is_named_with_its_folder(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tiny_models: dict[str, Path]
+) -> None:
+    folder = tiny_models["en-de"]
+
+    def without(*more: Any) -> Any:
+        raise MissingPackage("simplified = true", "opencc", "zh")
+
+    monkeypatch.setattr(task, "load_tokenizer", without)
+    ended = command("serve", folder, "--port", 0)
+    assert ended.code == 2
+    assert ended.messages[-1] == (
+        f"weft: {folder}: simplified = true needs opencc: pip install '.[zh]' in the folder of Weft's source"
+    )
 
 
 def test_a_new_key_is_shown_once_beside_the_line_of_the_file(

@@ -18,7 +18,7 @@ from weft.data.overlap import TextHashes, contamination_notes
 from weft.data.signature import signature
 from weft.data.texts import Sources, Texts
 from weft.data.tokenizer import Tokenizer, load_tokenizer
-from weft.errors import FolderError, OtherVersion, UsageError
+from weft.errors import FolderError, MissingPackage, OtherVersion, UsageError
 from weft.folder import model_folder
 from weft.folder.model_folder import (
     ClassificationConfig,
@@ -263,13 +263,17 @@ def load_tokenizers(stored: StoredModel) -> list[Tokenizer]:
     """Return the tokenizers of a folder, one for each file. Raises FolderError where they are not
     its config's.
 
-    Warns of OtherVersion where a package that they need is of another version than in training.
+    Raises MissingPackage where a package that they need is not installed; warns of OtherVersion
+    where it is of another version than in training.
     """
     sides = stored.config.tokenizer_files()
-    loaded = [
-        load_tokenizer(stored.tokenizers[name], side, str(stored.folder / name))
-        for name, side in sides.items()
-    ]
+    try:
+        loaded = [
+            load_tokenizer(stored.tokenizers[name], side, str(stored.folder / name))
+            for name, side in sides.items()
+        ]
+    except MissingPackage as missing:
+        raise missing.within(stored.folder) from None
     known = stored.config.tokenizer_steps
     steps = {
         name: version
