@@ -251,6 +251,8 @@ def test_a_key_is_taken_wherever_a_client_puts_it(file: Callable[..., Path]) -> 
         client.post("/translate", data=form),
         client.post("/translate", files={"file": b"content"}, data=form),
         client.post("/translate", params=form),
+        client.post("/translate", params={"tokenCode": key}),
+        client.post("/translate", params={"tokenCode": "0", "api_key": key}),
         client.get("/translate", params=form),
     ):
         assert answer.status_code == 200, answer.text
@@ -280,6 +282,7 @@ def test_every_route_but_a_few_needs_a_key(file: Callable[..., Path]) -> None:
         {"headers": {"x-api-key": b"\xff"}},
         {"json": {"api_key": other}},
         {"params": {"api_key": key[:-1]}},
+        {"params": {"tokenCode": other}},
     ):
         answer = client.post("/translate", **sent)  # type: ignore[arg-type]
         assert answer.status_code == Unauthorized.status
@@ -290,6 +293,8 @@ def test_every_route_but_a_few_needs_a_key(file: Callable[..., Path]) -> None:
         {"json": {"api_key": [key]}},
         {"json": {"auth_key": [key]}},
         {"params": {"auth_key": key}},
+        {"params": {"tokenCode": "0"}},
+        {"params": {"tokenCode": '""'}},
         {"json": {"api_key": None}},
         {"json": [key]},
         {"headers": {"authorization": f"Basic {key}"}},

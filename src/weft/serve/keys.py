@@ -43,6 +43,8 @@ _LIMIT = re.compile(r"(requests|characters|tokens)=([1-9][0-9]{0,11})")
 _LIMITS = "requests=60, characters=500000 and tokens=100000, each once,"
 _SCHEMES = ("bearer", "deepl-auth-key")
 _OLD_NAME = "auth_key"
+_TOKEN = "tokenCode"  # what OPUS-CAT calls a key
+_NO_TOKENS = ("0", '""')  # what its plug-ins send without one
 _CHECK_SECONDS = 1.0  # how often the file is looked at
 _MOST_BUCKETS = 10_000
 
@@ -294,7 +296,8 @@ def key_in_head(scope: Scope) -> str:
     if not scope["query_string"]:
         return ""
     query = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=None)
-    return query.get("api_key", [""])[0]
+    token = query.get(_TOKEN, [""])[0]
+    return query.get("api_key", [""])[0] or ("" if token in _NO_TOKENS else token)
 
 
 def refuse_open_door(host: str, keys: Any, is_open: bool) -> None:
