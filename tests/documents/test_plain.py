@@ -1,10 +1,13 @@
 """Plain text: lines are translated, all between them stays."""
 
+from collections.abc import Callable
+
 import pytest
 
 from document_samples import reverse, upper  # tools/
-from weft.documents.document import Translated
+from weft.documents.document import TextDocument, Translated
 from weft.documents.driver import translate_document
+from weft.documents.html import read_html
 from weft.documents.plain import open_plain, read_plain
 from weft.documents.registry import FORMATS, endings, format_of
 from weft.errors import UsageError
@@ -47,6 +50,34 @@ def test_tags_of_subtitles_and_messages() -> None:
     assert loud("salt &amp; R&D") == "SALT &AMP; R&D"
 
 
+def test_elements_with_code_in_them_are_tags_as_a_whole() -> None:
+    """Of XLIFF, then of TMX; both kinds of reader."""
+    old = ('<bpt id="1">&lt;b&gt;</bpt>', '<ept id="1">&lt;/b&gt;</ept>')
+    new = ("<bpt i='2' x='1'>{\\b </bpt>", "<ept i='2'>}</ept>")
+    for read in (read_plain, read_html):
+        for opening, closing in (old, new):
+            source = f'see {opening}this page{closing} on <ph id="7">[tag]</ph> now'
+            document = read(source)
+            (segment,) = document.segments
+            assert segment.text == "see this page on now"
+            kinds = [item.kind.value for item in segment.items]
+            assert kinds == ["open", "close", "kept"]
+            turned = translate_document(document, lambda s: list(map(reverse, s)))
+            assert turned.count(f"{opening}page's this's{closing}") == 1
+        inner = f"a {old[0]}b {new[0]}c d{new[1]}{old[1]} e"
+        (segment,) = read(inner).segments
+        assert segment.text == "a b c d e"
+        assert [item.partner for item in segment.items] == [3, 2, 1, 0]
+        assert [s.text for s in read('a <it pos="open">x</it>b <it>c</it>').segments] == ["a b c"]  # fmt: skip
+        for whole in ("<bpt>a b", "a</ept> b", "<ph>a b"):
+            texts = [segment.text for segment in read(whole).segments]
+            assert " ".join(texts) == "a b"
+
+
+def test_a_line_of_elements_without_end_is_read_at_once() -> None:
+    assert texts("<bpt>" * 200_000 + "a") == ["a"]
+
+
 def test_placeholders_come_back_where_their_neighbours_are() -> None:
     turned = translate_document(
         read_plain("Hello {name}, see %s now!"), lambda found: list(map(reverse, found))
@@ -81,3 +112,21 @@ def test_formats_are_found_by_the_ending_of_a_name() -> None:
     for name in ("x.docx", "txt", ""):
         with pytest.raises(UsageError, match=r"endings \.txt, \.html, \.htm$"):
             format_of(name)
+
+
+@pytest.mark.parametrize("read", [read_plain, read_html])
+def test_a_comma_before_a_placeholder_is_that_of_the_script(
+    read: Callable[[str], TextDocument],
+) -> None:
+    for source, text, expected in (
+        ("Well, {name}!", "好！", "好，{name}！"),
+        ("Well; {name}!", "好！", "好；{name}！"),
+        ("Well, {name}!", "え！", "え、{name}！"),
+        ("Well, {name}!", "네!", "네, {name}!"),
+        ("Well, {name}!", "Gut!", "Gut, {name}!"),
+        ("Well (:smile:)!", "好！", "好 (:smile:)！"),
+    ):
+        found = translate_document(
+            read(source), lambda _, text=text: [Translated(text)]
+        )
+        assert found == expected

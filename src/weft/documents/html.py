@@ -11,6 +11,7 @@ from html import unescape
 from weft.documents.document import FileDocument, Kind, TextDocument, decode_file
 from weft.documents.inline import Builder, Piece, Syntax
 from weft.documents.markup import RAW, Markup, Token, attributes, scan
+from weft.documents.native import native_kind, native_name
 from weft.errors import UsageError
 
 _BLOCK_NAMES = """
@@ -154,7 +155,9 @@ class _Reader:
             return Kind.EMPTY
         if token.name in self._kept or _is_excluded(token) or self._is_address(place):
             return Kind.KEPT
-        return None
+        if place not in self._ends:
+            return None
+        return native_kind(token.name, token.raw)
 
     def _is_address(self, place: int) -> bool:
         """Return whether an element is a link whose text is an address."""
@@ -177,7 +180,7 @@ class _Reader:
             self._end_run()
             self._builder.keep(raw)
         else:
-            self._pieces.append(Piece(raw, kind))
+            self._pieces.append(Piece(raw, kind, native_name(token.raw)))
         return after
 
     def _add_break(self, token: Token) -> None:

@@ -5,9 +5,11 @@ Tags in it, as subtitles have, and placeholders are items of their segment.
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from weft.documents.document import FileDocument, Kind, TextDocument, decode_file
 from weft.documents.inline import Builder, Piece, Syntax
+from weft.documents.native import native_kind, native_name
 
 # what ends a stretch that reads on: line ends, tabs, columns
 _BREAK = re.compile(r"[\r\n\t\v\f\x1c-\x1e\x85\u2028\u2029]++| {3,}+")
@@ -61,25 +63,58 @@ def _read_line(line: str, builder: Builder) -> None:
 
 
 def _pieces(line: str) -> Iterator[Piece]:
-    tags = list(_TAG.finditer(line))
-    opened = {tag[2] for tag in tags if not tag[1]}
-    closed = {tag[2] for tag in tags if tag[1]}
+    """Divide a line; a tag without a partner in it is kept like a placeholder."""
+    tags = list(_tags(line))
+    opened = {tag.name for tag in tags if tag.kind is Kind.OPEN}
+    closed = {tag.name for tag in tags if tag.kind is Kind.CLOSE}
+    alone = opened ^ closed
     place = 0
     for tag in tags:
-        if tag.start() > place:
-            yield Piece(line[place : tag.start()])
-        yield Piece(tag[0], _kind(tag, opened & closed), tag[2])
-        place = tag.end()
+        if tag.start > place:
+            yield Piece(line[place : tag.start])
+        is_alone = tag.kind in (Kind.OPEN, Kind.CLOSE) and tag.name in alone
+        kind = Kind.KEPT if is_alone else tag.kind
+        yield Piece(line[tag.start : tag.end], kind, tag.name)
+        place = tag.end
     if place < len(line):
         yield Piece(line[place:])
 
 
-def _kind(tag: re.Match[str], paired: set[str]) -> Kind:
-    """Return what a tag is; one without a partner in its line is kept like a placeholder."""
+class _Tag(NamedTuple):
+    """A tag in a line, or an element that is one as a whole."""
+
+    start: int
+    end: int
+    name: str
+    kind: Kind
+
+
+def _tags(line: str) -> Iterator[_Tag]:
+    endless: set[str] = set()  # names of elements that no end tag follows any more
+    place = 0
+    for match in _TAG.finditer(line):
+        if match.start() < place:
+            continue
+        place = match.end()
+        name = match[2]
+        kind = _kind(match)
+        native = native_kind(name.lower(), match[0]) if kind is Kind.OPEN else None
+        if native and name not in endless:
+            end_tag = f"</{name}>"
+            end = line.find(end_tag, place)
+            if end < 0:
+                endless.add(name)
+            else:
+                place = end + len(end_tag)
+                name = native_name(match[0])
+                kind = native
+        yield _Tag(match.start(), place, name, kind)
+
+
+def _kind(tag: re.Match[str]) -> Kind:
+    """Return what a tag is by itself."""
     if tag[2].lower() == "br":
         return Kind.BREAK
     if tag[3]:
         return Kind.EMPTY
-    if tag[2] not in paired:
-        return Kind.KEPT
     return Kind.CLOSE if tag[1] else Kind.OPEN

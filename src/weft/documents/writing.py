@@ -1,5 +1,6 @@
 """The translation of a segment as its document writes it: tags, placeholders and entities back."""
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -7,6 +8,12 @@ from weft.documents.document import Item, Kind, Segment, Translated
 from weft.documents.numbers import repair_numbers
 from weft.documents.placing import cuts_of, place
 from weft.documents.words import OPENING, Word, is_mark, is_wide, link, split_words
+
+# how Chinese and Japanese write the marks that a placeholder may come with
+_WIDE_MARKS = {",": "，", ";": "；", ":": "："}
+_MARK = re.compile(r"([,;:])\s+")
+_CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff60\U00020000-\U0003ffff]")
+_KANA = re.compile("[\u3041-\u30ff]")
 
 
 def write_segment(segment: Segment, translated: Translated) -> str:
@@ -87,12 +94,24 @@ class _Writer:
                 continue
             between = self._white_between(before, item, boundary)
             parts += _with_white(tags, between)
-            parts.append(item.raw)
+            parts.append(self._shown(item, boundary))
             before = item
             tags = []
         if before:
             white = self._white_between(before, None, boundary)
         return parts + _with_white(tags, white)
+
+    def _shown(self, item: Item, boundary: int) -> str:
+        """Return an item as it is written; a mark that it came with is that of its new neighbour's
+        script.
+        """
+        found = _MARK.match(item.raw)
+        if not found or not _CHINESE.match(self._neighbour(boundary, -1)):
+            return item.raw
+        mark = _WIDE_MARKS[found[1]]
+        if mark == "，" and _KANA.search(self._translation):
+            mark = "、"
+        return mark + item.raw[found.end() :]
 
     def _white_between(
         self, before: Item | None, after: Item | None, boundary: int
