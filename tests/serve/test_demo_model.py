@@ -11,7 +11,10 @@ import weft
 from tiny_server import Running
 from weft.cli.serve import DEMO
 from weft.data import builtin
+from weft.data.builtin.examples import EXAMPLES
 from weft.folder.model_folder import open_model_folder
+from weft.serve.catalogue import Named, open_model
+from weft.serve.examples import examples_for
 
 MOST_BYTES = 2 * 2**20
 SENTENCE = "My friend wants to lend his father an old novel."
@@ -32,6 +35,23 @@ def test_it_translates_sentences_that_it_was_not_trained_on() -> None:
         [one.text for one in found], [[target for _, target in pairs]], tokenize="zh"
     )
     assert score.score > 97
+
+
+def test_the_page_has_examples_for_it_which_it_translates_well(
+    tiny_folder: Path,
+) -> None:
+    card = open_model(Named("demo", DEMO)).card
+    assert card["examples"] == [example["en"] for example in EXAMPLES]
+    found = weft.load(DEMO).translate(card["examples"])
+    assert [one.text for one in found] == [example["zh"] for example in EXAMPLES]
+    assert "examples" not in open_model(Named("own", tiny_folder)).card
+    assert examples_for(DEMO, "fr") == []
+
+
+def test_examples_are_of_the_corpus_and_no_model_was_trained_on_them() -> None:
+    for src, tgt in (("en", "zh"), ("zh", "de"), ("de", "en")):
+        test = set(builtin.pairs("everyday", src, tgt).test)
+        assert {(example[src], example[tgt]) for example in EXAMPLES} <= test
 
 
 @pytest.mark.long

@@ -322,6 +322,30 @@ def test_copy_and_clear(open_page: Any) -> None:
     assert page.locator("#notes li").count() == 0
 
 
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_a_model_that_knows_little_comes_with_sentences_to_try(
+    open_page: Any, server: StandIn, locale: str
+) -> None:
+    narrow = {**MODELS[0], "card": {**MODELS[0]["card"], "examples": ["Ein Hund", "Eine Katze"]}}  # fmt: skip
+    server.models = [narrow, *MODELS[1:]]
+    page = open_page(locale=locale)
+    examples = page.locator("#examples button")
+    page.locator("#source").select_option("de")
+    page.locator("#target").select_option("en")
+    assert examples.all_inner_texts() == ["Ein Hund", "Eine Katze"]
+    assert examples.first.get_attribute("lang") == "de"
+    said = "knows only" if locale == "en-US" else "只认识"
+    assert said in page.locator("#examples p").inner_text()
+    examples.nth(1).click()
+    result_of(page, "a cat")
+    assert page.locator("#text").input_value() == "Eine Katze"
+    assert page.locator("#examples").is_hidden()
+    assert page.locator("#notes li", has_text=said).count() == 1
+    page.locator("#text").fill("")
+    page.locator("#model").select_option("de-en-small")
+    assert examples.count() == 0
+
+
 # other words
 
 

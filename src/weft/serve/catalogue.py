@@ -12,6 +12,7 @@ from weft.data.languages import canonical, primary
 from weft.errors import UsageError, WeftError
 from weft.folder import durable
 from weft.predict.language_model import LanguageModel
+from weft.serve.examples import examples_for
 from weft.serve.refusals import (
     NoModelFor,
     UnknownLanguage,
@@ -225,7 +226,7 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
         task=task,
         predictor=predictor,
         created=created,
-        card=_card(task),
+        card=_card(task, asked.folder),
         src=config.src_lang if is_translator else "",
         tgt=config.tgt_lang if is_translator else "",
         writer=TextWriter(predictor) if is_writer else None,
@@ -246,7 +247,7 @@ def reopened(model: ServedModel, max_beam: int) -> ServedModel | None:
         return None
 
 
-def _card(task: Task[Any, Any]) -> dict[str, Any]:
+def _card(task: Task[Any, Any], folder: Path) -> dict[str, Any]:
     """Return what strangers may know of a model."""
     portrait = task.portrait()
     config: Any = task.config
@@ -263,6 +264,8 @@ def _card(task: Task[Any, Any]) -> dict[str, Any]:
         card["language"] = config.lang
     if task.labels:
         card["labels"] = list(task.labels)
+    if task.name == "translation" and (known := examples_for(folder, config.src_lang)):
+        card["examples"] = known
     return card
 
 

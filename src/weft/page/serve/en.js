@@ -61,6 +61,8 @@ export default {
   "mark-line": "Line {line}",
   "mark-lines": "Lines {lines}",
   "mark-text": "The translation",
+  examples: "This model knows only the sentences of a small grammar of everyday life, such as:",
+  narrow: "{models} knows only the sentences of a small grammar of everyday life; others come out wrong.",
   "unknown-words": "Never seen in training: {words}.",
   "file-kind": "Only {endings} are translated here.",
   "file-large": "{size} MB; the limit is {limit} MB.",

@@ -1,6 +1,7 @@
 /* What may be wrong with a translation, in words. */
 
 import { make } from "./element.js";
+import { narrowNote } from "./examples.js";
 import { languageName, listed, quoted, say } from "./say.js";
 
 const MARKS = ["cut", "repetition", "short", "unsure", "empty"];
@@ -37,5 +38,5 @@ function modelNote(translations, served) {
 
 export function drawNotes(translations, served) {
   const marks = MARKS.map((mark) => markNote(mark, translations));
-  return [...marks, unknownNote(translations), modelNote(translations, served)].filter(Boolean);
+  return [...marks, unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
 }

@@ -2,6 +2,7 @@
 
 import { closeAlternatives, openAlternatives } from "./alternatives.js";
 import { button, complain, complaint, icon, make, select } from "./element.js";
+import { drawExamples } from "./examples.js";
 import { drawFiles, takeFiles } from "./files.js";
 import { lengthOf } from "./letters.js";
 import { choose, isBlank, recall, translateLines, undo } from "./lines.js";
@@ -103,6 +104,9 @@ const canSwap = () => Boolean(sourceNow()) && targetsOf(state.target).includes(s
 
 // The button, which says why it is off.
 function drawSwap() {
+  const [first] = modelsOf(sourceNow(), state.target);
+  const model = server.models.find(({ id }) => id === state.model) ?? first;
+  parts.examples.replaceChildren(...drawExamples(model, replaceText));
   parts.swap.disabled = !canSwap();
   const [source, target] = [state.target, sourceNow()].map((code) => code && languageName(code));
   const says = target ? say("no-swap", { source, target }) : say("no-swap-yet");
@@ -128,7 +132,7 @@ function drawText() {
   mirror.draw(lines(), found);
   result.draw(found, lines().map(isBlank), state.target);
   const isEmpty = isBlank(state.text);
-  parts.empty.hidden = !isEmpty;
+  parts.empty.hidden = parts.examples.hidden = !isEmpty;
   parts.result.hidden = isEmpty;
   parts.legend.hidden = !found.some((translation) => translation?.words?.length);
   parts.copy.disabled = parts.look.disabled = isEmpty || !found.some(Boolean);
@@ -314,11 +318,13 @@ function lookInside() {
   location.hash = "inside";
 }
 
-function clear() {
-  parts.text.value = "";
+function replaceText(text) {
+  parts.text.value = text;
   typed();
   parts.text.focus();
 }
+
+const clear = () => replaceText("");
 
 /* The elements */
 
@@ -367,6 +373,7 @@ function makeParts() {
     swap: make("button", { type: "button", class: "swap", title: say("swap"), "aria-label": say("swap"), click: swap }, icon("swap")),
     result: make("div", { class: "result", id: "result", role: "group", "aria-label": say("translation") }),
     empty: make("p", { class: "empty" }, say("translation-empty")),
+    examples: make("div", { class: "examples", id: "examples" }),
     count: make("span", { class: "count", id: "count" }),
     clear: button("clear", say("clear"), clear),
     file: fileButton(),
@@ -391,7 +398,7 @@ export function show(place, given) {
   parts = makeParts();
   mirror = new Mirror(parts.mirror);
   result = new Result(parts.result, { point: pointAtWord, open: openOthers });
-  const source = make("div", { class: "side" }, parts.source, make("div", { class: "stack" }, parts.mirror, parts.text), make("div", { class: "foot" }, parts.file, parts.clear, parts.count));
+  const source = make("div", { class: "side" }, parts.source, make("div", { class: "stack" }, parts.mirror, parts.text), parts.examples, make("div", { class: "foot" }, parts.file, parts.clear, parts.count));
   parts.side = make("div", { class: "side" }, parts.target, make("div", { class: "stack" }, parts.empty, parts.result), make("div", { class: "foot" }, parts.copy, parts.look, parts.undo));
   const card = make("div", { class: "card pair" }, source, parts.swap, parts.side);
   listenToFiles(card);

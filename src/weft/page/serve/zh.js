@@ -61,6 +61,8 @@ export default {
   "mark-line": "第 {line} 行",
   "mark-lines": "第 {lines} 行",
   "mark-text": "译文",
+  examples: "这个模型只认识一小套日常句型，例如：",
+  narrow: "{models} 只认识一小套日常句型，别的句子会译错。",
   "unknown-words": "训练中从未见过：{words}。",
   "file-kind": "这里只翻译 {endings}。",
   "file-large": "{size} MB，上限是 {limit} MB。",
