@@ -52,4 +52,7 @@ def test_X4_markup_is_shown_and_nothing_is_asked_elsewhere(
     server.stop()
     page.locator("#text").fill("A man.")
     page.wait_for_function("() => /does not answer/.test(document.body.innerText)")
+    port = str(server.address[1])
+    launch("--port", port, names=("en-de", "languages", "plays"))
+    page.wait_for_selector("#result .line")
     page.close()

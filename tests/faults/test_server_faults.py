@@ -359,6 +359,40 @@ def test_S4_slow_connections_are_closed_in_time(launch: Launch) -> None:
             assert seconds - 1 < time.monotonic() - began < seconds + SLACK
 
 
+@pytest.mark.long
+def test_S4_a_head_in_drops_and_answers_that_nobody_reads_are_given_up(
+    launch: Launch,
+) -> None:
+    server = launch()
+    with socket.create_connection(server.address, timeout=0.5) as one:
+        one.sendall(b"GET / HTTP/1.1\r\n")
+        began = time.monotonic()
+        with suppress(ConnectionError):
+            while time.monotonic() - began < 10 + SLACK and not received(one):
+                one.sendall(b"X-A: b\r\n")
+        assert 9 < time.monotonic() - began < 10 + SLACK
+    before = len(open_names(server))
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        one.settimeout(SLACK)
+        one.connect(server.address)
+        one.sendall(b"GET /page/serve/app.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 500)
+        began = time.monotonic()
+        wait_for(lambda: len(open_names(server)) > before)
+        assert written_on(server)
+        wait_for(lambda: len(open_names(server)) <= before, 30 + 2 * SLACK)
+        assert time.monotonic() - began > 25
+
+
+def received(one: socket.socket) -> bool:
+    """Whether something has come, or the end."""
+    try:
+        one.recv(4096)
+    except TimeoutError:
+        return False
+    return True
+
+
 def test_S5_more_than_can_be_done_is_refused_at_once(launch: Launch) -> None:
     server = launch("--max-waiting", "40", names=("plays",), slow=True)
     texts = [f"A man and {i} dogs are running in the snow." for i in range(30)]
