@@ -43,12 +43,14 @@ NUM_USUAL, NUM_LINGERING = 10, 8
 BURSTS = 12  # in the whole time
 BURST = 60  # requests
 MAX_WAITING = 600  # texts
-# MiB by which memory may rise in the second half, about 3 %; the allocator's pools, of several
+# MiB by which memory may rise in the second half, about 4 %; the allocator's pools, of several
 # threads, fill in the first quarter of an hour
-GROWTH = 5.0 if MINUTES >= 30 else 12.0
+GROWTH = 6.0 if MINUTES >= 30 else 12.0
 PEAK = 60.0  # MiB more, under the overload
 SLACK = 5  # descriptors: how many connections there are at a moment is chance
 OVERLOAD = 20.0  # seconds
+# more than these the server closes at once; some of its thousand are other clients'
+MAX_CONNECTIONS = 900
 OVERLOAD_TEXTS = 100  # of a request
 
 
@@ -128,6 +130,8 @@ class Soak:
     model: Path
     seconds: float
     found: Found
+    num_asking: int = 0  # requests of the overload that are not answered yet
+    was_full: bool = False  # whether there were as many as the server takes at all
 
     def client(self, number: int) -> Client:
         """Make a client; the first one is alone at 127.0.0.1."""
@@ -299,10 +303,21 @@ class Soak:
     async def one_of_overload(self, number: int) -> None:
         client = self.client(number)
         texts = client.rng.choices(SENTENCES, k=OVERLOAD_TEXTS)
+        seen = self.found.seen
         began = time.monotonic()
-        reply = await client.ask(texts_asked(texts))
-        traffic.check_texts(self.found.seen, reply, texts)
-        self.found.seen.note("ten-fold overload", reply.status)
+        self.num_asking += 1
+        self.was_full |= self.num_asking > MAX_CONNECTIONS
+        try:
+            reply = await client.ask(texts_asked(texts))
+        except (traffic.Lost, traffic.TooSlow, ConnectionError) as error:
+            seen.note("ten-fold overload", "closed")
+            if not self.was_full:
+                seen.wrong[f"the overload: {error!r}"] += 1
+            return
+        finally:
+            self.num_asking -= 1
+        traffic.check_texts(seen, reply, texts)
+        seen.note("ten-fold overload", reply.status)
         if reply.status == 200:
             self.found.accepted.append(time.monotonic() - began)
 
@@ -387,10 +402,14 @@ def check(found: Found) -> None:
     assert median(one.descriptors for one in second) <= SLACK + median(
         one.descriptors for one in first
     )
-    assert max(one.threads for one in second) <= max(one.threads for one in first) + 1
+    # those that read files are made one by one, up to six
+    assert max(one.threads for one in second) <= max(one.threads for one in first) + 6
     answered = found.seen.counts["ten-fold overload", "200"]
     assert answered == len(found.accepted) > 0
-    assert found.seen.counts["ten-fold overload", "503"] > answered, "no overload"
+    refused = sum(
+        found.seen.counts["ten-fold overload", how] for how in ("503", "closed")
+    )
+    assert refused > answered, "no overload"
     assert found.peak < found.calm[1].memory + PEAK
     before, after = found.quick
     assert after < 2 * before + 0.02
