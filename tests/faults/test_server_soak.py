@@ -208,10 +208,9 @@ class Soak:
         while True:
             await asyncio.sleep(60)
             num = sum(self.found.seen.counts.values())
-            wrong = self.found.seen.wrong
-            print(
-                num, "requests,", self.found.watch.samples[-1], dict(wrong), flush=True
-            )
+            wrong = sum(self.found.seen.wrong.values())
+            last = self.found.watch.samples[-1]
+            print(f"{num} requests, {wrong} wrong; {last}", flush=True)
 
     async def write_anew(self) -> None:
         """Replace a served model now and then; in between its folder is gone or damaged."""
