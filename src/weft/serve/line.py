@@ -89,6 +89,8 @@ class Line:
     def chosen(self, running: Iterable[Job]) -> list[Job]:
         """Return those of the running jobs that take the next step, by what their clients have."""
         jobs = list(running)
+        if len(self._clients) == 1:
+            return jobs
         given = {job.client: self._clients[job.client].given for job in jobs}
         least = min(given.values(), default=0.0)
         return [job for job in jobs if given[job.client] <= least + _QUANTUM]

@@ -141,10 +141,10 @@ class Pool:
 
     def over_in_line(self) -> list[Job]:
         """Remove the waiting jobs that are over from the line, now and then; return them."""
+        now = time.monotonic()
+        if now - self._looked < _OFTEN:
+            return []
         with self.changed:
-            now = time.monotonic()
-            if now - self._looked < _OFTEN:
-                return []
             self._looked = now
             return self.line.drop_over()
 

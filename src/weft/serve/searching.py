@@ -109,8 +109,10 @@ class SearchBatch:
             lane.fill()
 
     def step(self, jobs: Sequence[Job]) -> None:
-        chosen = set(jobs)
-        numbers = {number for number, job in self._jobs.items() if job in chosen}
+        numbers: set[int] | None = None
+        if len(jobs) < len(self._jobs):
+            chosen = set(jobs)
+            numbers = {number for number, job in self._jobs.items() if job in chosen}
         for lane in (self.usual, self.wide):
             for number, outcome in lane.step(numbers).items():
                 job = self._jobs.pop(number)
@@ -177,8 +179,11 @@ class _Lane:
         if self.search is not None:
             self.search.fill(self)
 
-    def step(self, numbers: set[int]) -> Mapping[int, Outcome]:
-        """Begin what there is room for, and take a step of these sentences; return who is done."""
+    def step(self, numbers: set[int] | None) -> Mapping[int, Outcome]:
+        """Begin what there is room for, and take a step of these sentences, or of all.
+
+        Return what becomes of those that are done.
+        """
         if self.search is None:
             return {}
         if self.waiting or not self.search.active:
