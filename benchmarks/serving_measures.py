@@ -327,8 +327,11 @@ def answers_alone(bench: Bench, options: dict[str, int]) -> dict[str, Any]:
     answers = {}
     translations = bench.model.translate(bench.sentences, **options)
     for sentence, found in zip(bench.sentences, translations, strict=True):
-        n_best = [(other.text, other.score) for other in found.n_best]
-        answers[sentence] = (found.text, found.score, n_best)
+        # a server gives each text once, also where several sequences of tokens read alike
+        n_best: dict[str, float] = {}
+        for other in found.n_best:
+            n_best.setdefault(other.text, other.score)
+        answers[sentence] = (found.text, found.score, list(n_best.items()))
     return answers
 
 
