@@ -108,6 +108,25 @@ def test_what_cannot_be_done_in_time_is_refused_with_an_honest_time() -> None:
     in_loop(test)
 
 
+def test_a_step_that_was_held_up_hardly_changes_what_is_told() -> None:
+    """The first steps count for themselves: what is assumed before them is of another machine."""
+
+    async def test() -> None:
+        line = Line(1)
+        line.put(CALLS, jobs_of("one", 1, width=10))
+        running = line.take(CALLS, 1)
+        for _ in range(500):
+            line.stepped(running, 0.001)
+        assert line.rate == pytest.approx(10_000)
+        line.stepped(running, 1.0)
+        assert line.rate == pytest.approx(10_000, rel=0.01)
+        for _ in range(2000):
+            line.stepped(running, 0.002)
+        assert line.rate == pytest.approx(5_000, rel=0.05)
+
+    in_loop(test)
+
+
 def test_a_full_line_is_refused() -> None:
     async def test() -> None:
         line = Line(1, max_waiting=5)

@@ -22,7 +22,9 @@ _QUANTUM = 32.0
 _FIRST_RATE = (
     2000.0  # rows of a step that a thread computes a second, until it was measured
 )
-_MEMORY = 0.98  # what a step leaves of the rate's average
+# the least share of a step in the rate's average, which is of some seconds: one step that was held
+# up does not make all clients wait longer
+_LEAST_SHARE = 0.002
 # of the time that a job has, the part that its work may take by estimate
 _SAFE = 0.8
 
@@ -47,6 +49,7 @@ class Line:
         # models without jobs are not among them: one that was replaced would stay
         self.num_waiting: Counter[Runner] = Counter()
         self.rate = _FIRST_RATE  # units a second, of one thread
+        self._num_steps = 0
         self._clients: dict[str, _Client] = {}
 
     def __len__(self) -> int:
@@ -102,7 +105,9 @@ class Line:
             units += job.width
             self._charge(self._clients[job.client], job, job.width)
         if seconds > 0:
-            self.rate = _MEMORY * self.rate + (1 - _MEMORY) * units / seconds
+            self._num_steps += 1
+            share = max(_LEAST_SHARE, 1 / self._num_steps)
+            self.rate += share * (units / seconds - self.rate)
 
     def ended(self, job: Job) -> None:
         """Close the account of a job that is over, done or not."""
