@@ -23,6 +23,7 @@ shapes.check_modules("weft.model", "weft.decoding")
 
 import tiny_server  # noqa: E402
 import weft  # noqa: E402
+from weft.engine import bindings  # noqa: E402
 from weft.kernels import native, operations  # noqa: E402
 from weft.model import attention  # noqa: E402
 
@@ -187,6 +188,15 @@ def attention_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(attention, "attention", counted)
     return calls
+
+
+@pytest.fixture
+def need_engine() -> None:
+    """Skip where the engine has no library: for whole files, by `pytest.mark.usefixtures`."""
+    try:
+        bindings.library()
+    except native.UnavailableError as error:
+        pytest.skip(f"no engine here: {error}")
 
 
 @pytest.fixture(scope="session")

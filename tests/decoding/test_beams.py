@@ -13,22 +13,15 @@ from weft.decoding.decoder import Decoder, Hypothesis
 from weft.decoding.running import Search
 from weft.decoding.sampling import Sampling
 from weft.decoding.sentences import BeamSettings, SampleSettings, Sentence
-from weft.engine import bindings
 from weft.engine.bindings import Engine, Session
 from weft.engine.from_model import weights_of
 from weft.errors import DivergedError
-from weft.kernels import native
 from weft.model.transformer import Seq2SeqTransformer
 
 BOS, EOS, V = 1, 2, 23
 
 
-@pytest.fixture(autouse=True)
-def need_engine() -> None:
-    try:
-        bindings.library()
-    except native.UnavailableError as error:
-        pytest.skip(f"no engine here: {error}")
+pytestmark = pytest.mark.usefixtures("need_engine")
 
 
 @dataclass

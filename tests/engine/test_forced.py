@@ -12,14 +12,12 @@ from torch import nn
 from shrunk import sizes_shrunk
 from weft.config import Seq2SeqSection
 from weft.decoding.decoder import StepInput
-from weft.engine import bindings
 from weft.engine.bindings import KINDS, Engine
 from weft.engine.forced import forced_attention_of
 from weft.engine.from_model import weights_of
 from weft.engine.plain import PlainTransformer
 from weft.engine.plain_steps import cross_attention_of
 from weft.engine.weights import Weights
-from weft.kernels import native
 from weft.model.transformer import Seq2SeqTransformer
 from weft.recipes.file import load_recipe, recipe_names, with_values
 
@@ -35,12 +33,7 @@ SRC = np.array(
 TGT = np.array([[BOS, 4, 6, 8, 30], [BOS, 0, 0, 0, 0], [BOS, 9, 9, 0, 0], [BOS, 30, 31, 32, 33]])  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def need_engine() -> None:
-    try:
-        bindings.library()
-    except native.UnavailableError as error:
-        pytest.skip(f"no engine here: {error}")
+pytestmark = pytest.mark.usefixtures("need_engine")
 
 
 def shaken(shape: Seq2SeqSection) -> Weights:

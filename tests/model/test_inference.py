@@ -58,12 +58,7 @@ TARGET = [BOS, 4, 6, 8, 100, 20, 4]
 Shake = Callable[[nn.Module], Any]
 
 
-@pytest.fixture(autouse=True)
-def need_engine() -> None:
-    try:
-        bindings.library()
-    except native.UnavailableError as error:
-        pytest.skip(f"no engine here: {error}")
+pytestmark = pytest.mark.usefixtures("need_engine")
 
 
 @pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape['num_heads']} heads")
