@@ -19,8 +19,9 @@ from weft.decoding.decoder import StepInput
 from weft.engine import plain
 from weft.engine.bindings import Engine
 from weft.engine.from_model import build_engine, causal_weights_of, weights_of
-from weft.engine.plain import Cache, PlainTransformer, Record
+from weft.engine.plain import Cache, PlainTransformer
 from weft.engine.plain_models import PlainWriter
+from weft.engine.record import Record
 from weft.engine.weights import Linear, changed, in_float64, named_arrays
 from weft.folder.arrays import read_arrays
 from weft.folder.layout import SCALES

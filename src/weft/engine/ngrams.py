@@ -71,14 +71,37 @@ def beside(weights: Weights, read: Ids, length: int) -> Floats | None:
     return total
 
 
+def parts_beside(
+    weights: Weights, read: Ids, length: int
+) -> Iterator[tuple[str, int, Floats]]:
+    """Yield the parts of the sum of `beside`: "ngrams" or "matches", the n of them, and their
+    vectors (N, L, D).
+    """
+    assert weights.tgt is not None
+    shape = len(read), length, weights.d_model
+    dtype = weights.tgt.tokens.dtype
+    if weights.ngrams is not None:
+        for n in range(2, weights.ngrams.longest + 1):
+            vectors = np.zeros(shape, dtype)
+            _add_ngrams_of(n, vectors, weights.ngrams, read)
+            yield "ngrams", n, vectors
+    if weights.matches is not None:
+        for place, n in enumerate(weights.matches.lengths):
+            vectors = np.zeros(shape, dtype)
+            _add_matches_of(place, vectors, weights.matches, read)
+            yield "matches", n, vectors
+
+
 def _add_ngrams(total: Floats, table: Ngrams, read: Ids) -> None:
     """Add the vectors of the n-grams that end at each of the last tokens."""
-    length = total.shape[1]
-    buckets = len(table.vectors)
     for n in range(2, table.longest + 1):
-        rows, kept = _ending(read, length, n, buckets)
-        real = rows[kept]
-        total[kept] += table.vectors.take(real, axis=0)
+        _add_ngrams_of(n, total, table, read)
+
+
+def _add_ngrams_of(n: int, total: Floats, table: Ngrams, read: Ids) -> None:
+    rows, kept = _ending(read, total.shape[1], n, len(table.vectors))
+    real = rows[kept]
+    total[kept] += table.vectors.take(real, axis=0)
 
 
 def _add_matches(total: Floats, table: Matches, read: Ids) -> None:
@@ -86,17 +109,20 @@ def _add_matches(total: Floats, table: Matches, read: Ids) -> None:
 
     A match of length n is an earlier place where the same n tokens ended.
     """
+    for place in range(len(table.lengths)):
+        _add_matches_of(place, total, table, read)
+
+
+def _add_matches_of(place: int, total: Floats, table: Matches, read: Ids) -> None:
+    """Add those of the length that stands at this place in the table's lengths."""
     first = read.shape[1] - total.shape[1]
     vocab_size = len(table.vectors) // len(table.lengths)
-    begin = 0  # of the vectors of a length
-    for n in table.lengths:
-        behind = _behind_match(read, n)
-        behind = behind[:, first:]
-        followers = np.take_along_axis(read, behind, axis=1)
-        kept = behind > 0
-        rows = followers[kept] + begin
-        total[kept] += table.vectors.take(rows, axis=0)
-        begin += vocab_size
+    behind = _behind_match(read, table.lengths[place])
+    behind = behind[:, first:]
+    followers = np.take_along_axis(read, behind, axis=1)
+    kept = behind > 0
+    rows = followers[kept] + place * vocab_size
+    total[kept] += table.vectors.take(rows, axis=0)
 
 
 def _behind_match(read: Ids, n: int) -> Ids:

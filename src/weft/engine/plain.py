@@ -9,12 +9,13 @@ d head_dim; V vocabulary. Source: Vaswani et al. 2017, "Attention Is All You Nee
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.engine.record import Look, Part, Record
 from weft.engine.weights import (
     Attention,
     Floats,
@@ -216,22 +217,6 @@ class Cache:
         return Cache(tuple(past), tuple(memory), padding)
 
 
-@dataclass
-class Record:
-    """The arrays that a pass computed on its way; hand in an empty record to have it filled.
-
-    Each list has an array for each layer: attention weights (N, H, queries, keys) of the encoder,
-    the decoder over itself and the decoder over the source; states (N, positions, D) after each
-    layer, with the embeddings before the first.
-    """
-
-    encoder: list[Floats] = field(default_factory=list)
-    decoder: list[Floats] = field(default_factory=list)
-    cross: list[Floats] = field(default_factory=list)
-    encoder_states: list[Floats] = field(default_factory=list)
-    decoder_states: list[Floats] = field(default_factory=list)
-
-
 # The model
 # --------------------------------------------------------------------------------------
 
@@ -264,7 +249,7 @@ class PlainTransformer:
         for layer in weights.encoder:
             x = self._encoder_layer(layer, x, mask, record)
             record.encoder_states.append(x)
-        return self._final(x, weights.encoder_norm)
+        return self.final(x, weights.encoder_norm)
 
     def prefill(self, src: Ids, record: Record | None = None) -> Cache:
         """Encode source ids; return the cache before the first target position."""
@@ -310,7 +295,7 @@ class PlainTransformer:
             x, longer = self._decoder_layer(layer, x, cache, number, mask, record)
             past.append(longer)
             record.decoder_states.append(x)
-        states = self._final(x, weights.decoder_norm)
+        states = self.final(x, weights.decoder_norm)
         return states, replace(cache, past=tuple(past))
 
     def output(self, states: Floats) -> Floats:
@@ -351,10 +336,11 @@ class PlainTransformer:
         def self_attention(y: Floats) -> Floats:
             query = self._queries(part, y, 0)
             attended = self._keys_values(part, y, 0)
-            return self._heads(part, query, attended, mask, record.encoder)
+            return self._heads(part, query, attended, mask, record, "encoder")
 
-        x = self._residual(layer, 0, x, self_attention)
-        return self._feed_forward(layer, 1, x)
+        for place, sublayer in enumerate([self_attention, self._feed_forward(layer)]):
+            x = self._residual(layer, place, x, sublayer, record, "encoder")
+        return x
 
     def _decoder_layer(
         self,
@@ -377,7 +363,7 @@ class PlainTransformer:
             query = self._queries(part, y, first)
             new = self._keys_values(part, y, first)
             past = past.extended(new)
-            return self._heads(part, query, past, mask, record.decoder)
+            return self._heads(part, query, past, mask, record, "decoder")
 
         def cross_attention(y: Floats) -> Floats:
             part = layer.cross_attention
@@ -386,13 +372,15 @@ class PlainTransformer:
             query = self._queries(part, y)
             is_text = ~cache.padding[:, None, None, :]
             memory = cache.memory[number]
-            return self._heads(part, query, memory, is_text, record.cross)
+            return self._heads(part, query, memory, is_text, record, "cross")
 
-        x = self._residual(layer, 0, x, self_attention)
-        if layer.cross_attention is None:
-            return self._feed_forward(layer, 1, x), past
-        x = self._residual(layer, 1, x, cross_attention)
-        return self._feed_forward(layer, 2, x), past
+        sublayers: list[Sublayer] = [self_attention]
+        if layer.cross_attention is not None:
+            sublayers.append(cross_attention)
+        sublayers.append(self._feed_forward(layer))
+        for place, sublayer in enumerate(sublayers):
+            x = self._residual(layer, place, x, sublayer, record, "decoder")
+        return x, past
 
     def _residual(
         self,
@@ -400,21 +388,28 @@ class PlainTransformer:
         number: int,
         x: Floats,
         sublayer: Sublayer,
+        record: Record,
+        tower: str,
     ) -> Floats:
         """Compute norm(x + sublayer(x)), the paper's residual connection; or, with `norm_first`,
         x + sublayer(norm(x)), where what is added may have a norm of its own.
         """
         norm = layer.norms[number]
         if not self.weights.norm_first:
-            return self._normed(x + sublayer(x), norm)
-        y = sublayer(self._normed(x, norm))
-        if layer.after:
-            y = self._normed(y, layer.after[number])
-        return x + y
+            written = sublayer(x)
+            state = self._normed(x + written, norm)
+        else:
+            written = sublayer(self._normed(x, norm))
+            added = written
+            if layer.after:
+                added = self._normed(written, layer.after[number])
+            state = x + added
+        record.keep_part(tower, Part(x, written, state))
+        return state
 
-    def _feed_forward(self, layer: Layer, number: int, x: Floats) -> Floats:
-        """Compute outer(activation(inner(x))) (equation 2), or with a gate
-        outer(activation(gate(x)) * inner(x)) (Shazeer 2020), with its residual connection.
+    def _feed_forward(self, layer: Layer) -> Sublayer:
+        """Return what computes outer(activation(inner(x))) (equation 2), or with a gate
+        outer(activation(gate(x)) * inner(x)) (Shazeer 2020).
         """
         activation = ACTIVATIONS[self.weights.activation]
 
@@ -427,7 +422,7 @@ class PlainTransformer:
                 between = activation(gate) * inner
             return linear(between, layer.outer)
 
-        return self._residual(layer, number, x, feed_forward)
+        return feed_forward
 
     def _queries(self, part: Attention, x: Floats, first: int | None = None) -> Floats:
         """Project x to the queries of all heads; those of self-attention stand at positions, from
@@ -481,11 +476,13 @@ class PlainTransformer:
         query: Floats,
         attended: KeysValues,
         mask: Flags,
-        maps: list[Floats],
+        record: Record,
+        kind: str,
     ) -> Floats:
-        """Compute Concat(head_1, ..., head_h) W^O (section 3.2.2); append the weights to `maps`."""
-        heads, weights = attention(query, attended.key, attended.value, mask)
-        maps.append(weights)
+        """Compute Concat(head_1, ..., head_h) W^O (section 3.2.2)."""
+        look = Look(query, attended.key, attended.value)
+        heads, weights = attention(look.query, look.key, look.value, mask)
+        record.keep_look(kind, weights, look)
         by_position = heads.swapaxes(1, 2)
         num_rows, length, _, _ = by_position.shape
         concatenated = by_position.reshape(num_rows, length, -1)
@@ -495,6 +492,6 @@ class PlainTransformer:
         weights = self.weights
         return NORMS[weights.norm](x, norm, weights.eps)
 
-    def _final(self, x: Floats, norm: Norm | None) -> Floats:
+    def final(self, x: Floats, norm: Norm | None) -> Floats:
         """Return the last states, normed: post-norm stacks have just had a norm, and need none."""
         return x if norm is None else self._normed(x, norm)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from weft.decoding.decoder import Floats, Indices
 from weft.engine.batched import Steps, padded
-from weft.engine.plain import Cache, PlainTransformer, Record
+from weft.engine.plain import Cache, PlainTransformer
+from weft.engine.record import Record
 
 
 def steps_of(model: PlainTransformer) -> Steps[Cache]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from weft.data.tokenizer import BOS_ID
-from weft.engine.plain import PlainTransformer, Record
+from weft.engine.plain import PlainTransformer
+from weft.engine.record import Record
 from weft.engine.weights import ClassifierWeights, Floats
 from weft.inspection.own_pass import classifier_weights
 from weft.inspection.reasons import Numbers, Reasons

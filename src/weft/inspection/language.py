@@ -11,7 +11,8 @@ import numpy as np
 
 from weft.data.tokenizer import BOS_ID
 from weft.engine.ngrams import beside
-from weft.engine.plain import PlainTransformer, Record, softmax
+from weft.engine.plain import PlainTransformer, softmax
+from weft.engine.record import Record
 from weft.engine.weights import Floats
 from weft.inspection.own_pass import language_weights
 from weft.inspection.tokens import (

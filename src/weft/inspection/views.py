@@ -10,8 +10,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 
 from weft.engine.batched import Steps
-from weft.engine.plain import PlainTransformer, Record, softmax
+from weft.engine.plain import PlainTransformer, softmax
 from weft.engine.plain_steps import steps_of
+from weft.engine.record import Record
 from weft.engine.weights import Floats, Weights
 from weft.inspection.tokens import Limits, Vectors, embedded, stacked
 
