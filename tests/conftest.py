@@ -190,7 +190,7 @@ def attention_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def need_engine() -> None:
     """Skip where the engine has no library: for whole files, by `pytest.mark.usefixtures`."""
     try:

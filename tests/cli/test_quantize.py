@@ -22,14 +22,6 @@ def pairs(write_pairs: Callable[[int], str]) -> str:
     return write_pairs(60)
 
 
-@pytest.fixture
-def need_engine() -> None:
-    try:
-        bindings.library()
-    except native.UnavailableError as error:
-        pytest.skip(f"no engine here: {error}")
-
-
 @pytest.mark.usefixtures("need_engine")
 def test_what_stands_against_the_pairs_is_said_before_the_work(
     command: Command,

@@ -32,13 +32,12 @@ from weft.decoding.speculative import (
     Tally,
     speculative_tokens,
 )
-from weft.engine.bindings import KINDS, Engine, library
+from weft.engine.bindings import KINDS, Engine
 from weft.engine.from_model import causal_weights_of, weights_of
 from weft.engine.plain import PlainTransformer
 from weft.engine.plain_steps import steps_of
 from weft.engine.writer import Writer, WriterCache
 from weft.errors import DivergedError
-from weft.kernels import native
 from weft.model.causal import CausalTransformer
 from weft.model.transformer import Seq2SeqTransformer
 
@@ -52,12 +51,7 @@ SOURCES: list[list[int]] = [
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-@pytest.fixture(autouse=True)
-def need_engine() -> None:
-    try:
-        library()
-    except native.UnavailableError as error:
-        pytest.skip(f"no engine here: {error}")
+pytestmark = pytest.mark.usefixtures("need_engine")
 
 
 def shaken(module: nn.Module, end: float) -> nn.Module:

@@ -31,12 +31,7 @@ from weft.tasks.trainable_translation import TrainableTranslation
 PLAIN = Machine("cpu", "float32", 1, "")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def need_engine() -> None:
-    try:
-        bindings.library()
-    except native.UnavailableError as error:
-        pytest.skip(f"no engine here: {error}")
+pytestmark = pytest.mark.usefixtures("need_engine")
 
 
 @pytest.fixture(scope="module")
