@@ -133,10 +133,11 @@ serve.files: inspection.assets serve
 serve.history: folder serve
 cli: *
 __main__: *
+looking: *
 __init__: *
 """
 # where an import may stand inside a function or for types alone
-DEFERRED = ("cli", "__main__", "__init__")
+DEFERRED = ("cli", "__main__", "__init__", "looking")
 # where what takes long to load is loaded when it is needed: PyTorch, sacreBLEU
 LATE = ("tasks.opening", "inspection.own_pass", "evaluation.metrics")
 # Packages of an extra, loaded by name where a recipe asks for them.

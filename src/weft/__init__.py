@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any
 from weft.console import stages
 
 if TYPE_CHECKING:
+    from weft.inspection.comparison import Comparison
+    from weft.inspection.diagnosis.findings import Diagnosis
+    from weft.inspection.drawn import Picture
+    from weft.looking import compare, diagnose, plot
     from weft.predict.classifier import Classification, Classifier
     from weft.predict.completion import Completion
     from weft.predict.generation import Generation, GenerationSettings
@@ -29,35 +33,47 @@ if TYPE_CHECKING:
 __all__ = [
     "Classification",
     "Classifier",
+    "Comparison",
     "Completion",
     "DecodingSettings",
+    "Diagnosis",
     "Generation",
     "GenerationSettings",
     "LanguageModel",
+    "Picture",
     "Prediction",
     "TextScore",
     "Translator",
     "Verdict",
     "WeftError",
     "__version__",
+    "compare",
+    "diagnose",
     "finish",
     "load",
+    "plot",
     "train",
 ]
 
 _LAZY = {
     "Classification": "weft.predict.classifier",
     "Classifier": "weft.predict.classifier",
+    "Comparison": "weft.inspection.comparison",
     "Completion": "weft.predict.completion",
     "DecodingSettings": "weft.predict.settings",
+    "Diagnosis": "weft.inspection.diagnosis.findings",
     "Generation": "weft.predict.generation",
     "GenerationSettings": "weft.predict.generation",
     "LanguageModel": "weft.predict.language_model",
+    "Picture": "weft.inspection.drawn",
     "Prediction": "weft.predict.prediction",
     "TextScore": "weft.predict.language_model",
     "Translator": "weft.predict.translator",
     "Verdict": "weft.run.record",
     "WeftError": "weft.errors",
+    "compare": "weft.looking",
+    "diagnose": "weft.looking",
+    "plot": "weft.looking",
 }
 
 

@@ -86,3 +86,9 @@ def require_torch(what: str) -> None:
     """Raise MissingPackage where PyTorch is not installed, which `what` needs."""
     if find_spec("torch") is None:
         raise MissingPackage(what, "PyTorch", "train")
+
+
+def require_matplotlib() -> None:
+    """Raise MissingPackage where matplotlib is not installed, which a picture needs."""
+    if find_spec("matplotlib") is None:
+        raise MissingPackage("a picture", "matplotlib", "plot")

@@ -2,7 +2,6 @@
 
 import sys
 from enum import StrEnum
-from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,14 +13,12 @@ from weft.cli.streams import print_json
 from weft.cli.use import opened
 from weft.console import stages
 from weft.console.wording import remark, say_lines
-from weft.errors import MissingPackage, UsageError
+from weft.errors import UsageError, require_matplotlib
 from weft.folder import durable
 from weft.folder.layout import refuse_no_folder, refuse_no_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from weft.config import Recipe
 
 FAILED_EXIT = 1
 MOST_SHOWN = 20  # characters without a font that are named
@@ -102,7 +99,7 @@ def _is_picture(output: Path | None, as_json: bool) -> bool:
     durable.refuse_no_place(output)
     is_picture = output.suffix.lower() in PICTURES
     if is_picture:
-        _need_matplotlib()
+        require_matplotlib()
     return is_picture
 
 
@@ -118,36 +115,13 @@ def diagnose(
     refuse_no_folder(folder)
     refuse_missing_text(data or ())
     with stages.showing("loading PyTorch"):
-        from weft.inspection.diagnosis import diagnose as run
-        from weft.kernels.torch_machine import machine_for_torch
+        from weft.looking import diagnose_folder
 
-        causes = run(folder, data or [], machine_for_torch(sets_threads=True))
+        found = diagnose_folder(folder, data or [], sets_threads=True)
     if as_json:
-        print_json([cause.to_json() for cause in causes])
+        print_json([cause.to_json() for cause in found])
         return
-    for cause in causes:
-        print("\n".join(cause.lines()))
-    if not causes:
-        tried = "" if data else "; give text as well, and the model is tried with it"
-        why, *helps = _own_verdict(folder)
-        print("\n".join([f"nothing found{why}{tried}", *helps]))
-
-
-def _own_verdict(folder: Path) -> list[str]:
-    """Return why the run called its model less than usable, to follow "nothing found", and lines on
-    what would help; an empty text alone where it did not.
-    """
-    from weft.folder.layout import RunFolder
-    from weft.run.judging.judgement import DRAFT, NOT_YET
-    from weft.run.record import read_verdict
-
-    verdict = read_verdict(RunFolder(folder).verdict)
-    judgement = (verdict and verdict.judgement) or {}
-    word = judgement.get("verdict")
-    if word not in (DRAFT, NOT_YET) or not judgement.get("says"):
-        return [""]
-    helps = [f"  what would help: {one}" for one in judgement.get("helps") or ()]
-    return [f"; by its run it is {word}: {judgement['says'][0]}", *helps]
+    print("\n".join(found.lines()))
 
 
 def selfcheck(folder: Folder) -> None:
@@ -217,9 +191,12 @@ def plot(
         "--max-len": max_len,
     }
     _refuse_strays(what, [name for name, value in given.items() if value])
-    schedule = None if recipe is None else (load_recipe(recipe), recipe)
-    _need_matplotlib()
-    figure = _drawn(what, folders or [], schedule, d_model or 128, max_len or 100)
+    if recipe is not None:
+        load_recipe(recipe)  # whose mistakes are said first
+    require_matplotlib()
+    from weft.looking import drawn
+
+    figure = drawn(what, folders or [], recipe, d_model or 128, max_len or 100)
     _write(figure, output)
     remark(f"written to {output}")
 
@@ -236,36 +213,6 @@ def _refuse_strays(what: Picture, given: list[str]) -> None:
         raise UsageError(f"weft plot {what} takes no {strays[0]}; leave it out")
     if what is Picture.HISTORY and not given:
         raise UsageError("weft plot history needs the folder of a run, or several")
-
-
-def _need_matplotlib() -> None:
-    if util.find_spec("matplotlib") is None:
-        raise MissingPackage("a picture", "matplotlib", "plot")
-
-
-def _drawn(
-    what: Picture,
-    folders: list[Path],
-    recipe: tuple["Recipe", str] | None,
-    d_model: int,
-    max_len: int,
-) -> "Figure":
-    from weft.inspection import curves, history, plots
-
-    if what is Picture.POSITIONS:
-        return plots.draw_positions(d_model, max_len)
-    if what is Picture.MASK:
-        return plots.draw_mask()
-    if what is Picture.SMOOTHING:
-        return plots.draw_smoothing()
-    if what is Picture.HISTORY:
-        return curves.draw_history(
-            [history.read_history(folder) for folder in dict.fromkeys(folders)]
-        )
-    if recipe is None:
-        return plots.draw_schedule(plots.paper_schedules())
-    schedule, max_steps = plots.recipe_schedule(*recipe)
-    return plots.draw_schedule([schedule], max_steps)
 
 
 def _write(figure: "Figure", output: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,15 +34,6 @@ if TYPE_CHECKING:
 _AT_A_TIME = (
     256  # texts that are translated together; the count rises after each such chunk
 )
-_HELD_OUT = {
-    "test": "no text was given: this is the run's own test text",
-    "dev": "no text was given, and the run has no test text: this is its dev text, which chose the best step",
-}
-_HELD_OUT_BY_FIRST = {
-    "test": "no text was given: this is the test text of the first model's run",
-    "dev": "no text was given, and the first model's run has no test text: this is its dev text, which chose its best "
-    "step",
-}
 
 
 def evaluate(
@@ -101,7 +91,7 @@ def _scored(
     `others` are the models of an ensemble; `computing` is the precision and the kernels.
     """
     from weft.data.check.finding import counted
-    from weft.run.begun import held_out
+    from weft.run.begun import HELD_OUT, held_out
     from weft.tasks.task import training_hashes
     from weft.tasks.translation import Translation
 
@@ -114,7 +104,7 @@ def _scored(
         text = task.read(data)
     else:
         part, text = held_out(folder)
-        own.append(_HELD_OUT[part])
+        own.append(HELD_OUT[part])
     trained_on = training_hashes(folder)
     if not as_json:
         for note in [*own, *task.shared_rows(text, trained_on)]:
@@ -199,28 +189,19 @@ def compare(
             )
     refuse_missing_text([*(data or ()), *(train or ())])
     with stages.showing("loading PyTorch"):
-        from weft.inspection.comparison import compare as run
-        from weft.kernels.torch_machine import machine_for_torch
-        from weft.run.begun import held_out
+        from weft.looking import compare_models
 
-        text: Any = data
-        own = []
-        if not data:
-            part, text = held_out(first)
-            own.append(_HELD_OUT_BY_FIRST[part])
         decoding = {"beam_size": beam_size, "length_penalty": length_penalty}
         with naming_options(decoding):
-            comparison = run(
-                first,
-                second,
-                text,
-                machine_for_torch(sets_threads=True),
+            comparison = compare_models(
+                (first, second),
+                data or (),
                 train=train or (),
                 samples=samples,
                 show=show,
                 decoding=decoding,
+                sets_threads=True,
             )
-        comparison = replace(comparison, notes=(*own, *comparison.notes))
     if as_json:
         print_json(comparison.to_json())
         return

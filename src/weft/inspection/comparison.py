@@ -28,6 +28,7 @@ from weft.evaluation.metrics import paired_scores, sentence_chrf, translation_sc
 from weft.folder import durable
 from weft.folder.layout import WEIGHTS
 from weft.inspection.language_rows import losses_of_rows, rows_of
+from weft.inspection.shown import Shown, lines_in_html, table_in_html
 from weft.kernels.machine import Machine
 from weft.predict.classifier import Classification as Answer
 from weft.predict.segments import joiner
@@ -100,9 +101,14 @@ class Difference:
         ]
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two models on the rows of a text."""
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
+    """Two models on the rows of a text.
+
+    `names` are their folders. `figures` are scores of both with the 95 % intervals of resamples,
+    `groups` the same by parts of the text, `differences` the rows that they answer most
+    differently.
+    """
 
     names: tuple[str, str]
     num_rows: int
@@ -158,6 +164,23 @@ class Comparison:
         for shown, figure in zip(content["figures"], self.figures, strict=True):
             shown["verdict"] = figure.verdict
         return content
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as `to_json`."""
+        return self.to_json()
+
+    def _repr_html_(self) -> str:
+        first, second = self.names
+        lines = [f"first: {first}", f"second: {second}", f"{self.num_rows:,} rows"]
+        figures = [(*figure.cells(), figure.verdict) for figure in self.figures]
+        head = ("", "first", "second", "difference")
+        parts = [lines_in_html(lines), table_in_html((*head, ""), figures)]
+        for name in dict.fromkeys(group.figure for group in self.groups):
+            rows = [group.cells() for group in self.groups if group.figure == name]
+            parts.append(table_in_html((name, "count", *head[1:]), rows))
+        below = [line for row in self.differences for line in row.lines()]
+        below += [ONE_SEED, *self._settings(), *self.notes]
+        return "".join([*parts, lines_in_html(below)])
 
 
 def _for_each(name: str, settings: tuple[str, str]) -> list[tuple[str, str]]:

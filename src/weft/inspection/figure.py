@@ -98,7 +98,6 @@ def short_path(path: Path) -> str:
     return f"./{name}" if name.startswith("_") else name
 
 
-@styled
 def write_figure(figure: Figure, path: Path) -> str:
     """Write a .png or .svg, whole or not at all; returns the characters that no installed font
     could draw.
@@ -108,6 +107,14 @@ def write_figure(figure: Figure, path: Path) -> str:
     """
     refuse_other_suffixes(path, PICTURES)
     kind = path.suffix.lower().removeprefix(".")
+    content, missing = rendered(figure, kind)
+    durable.write_bytes(path, content)
+    return missing if kind == "png" else ""
+
+
+@styled
+def rendered(figure: Figure, kind: str) -> tuple[bytes, str]:
+    """Return a figure as "png" or "svg", and the characters that no installed font draws."""
     metadata = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[kind]
     content = io.BytesIO()
     with warnings.catch_warnings():
@@ -123,8 +130,7 @@ def write_figure(figure: Figure, path: Path) -> str:
             bbox_inches="tight",
             pad_inches=0.12,
         )
-    durable.write_bytes(path, content.getvalue())
-    return missing if kind == "png" else ""
+    return content.getvalue(), missing
 
 
 def _give_fonts(figure: Figure) -> str:

@@ -12,6 +12,17 @@ from weft.folder.layout import RunFolder
 from weft.recipes.file import build_recipe
 from weft.tasks.opening import kind_of
 
+# what is said of scores on the part of the text that `held_out` took
+HELD_OUT = {
+    "test": "no text was given: this is the run's own test text",
+    "dev": "no text was given, and the run has no test text: this is its dev text, which chose the best step",
+}
+HELD_OUT_BY_FIRST = {
+    "test": "no text was given: this is the test text of the first model's run",
+    "dev": "no text was given, and the first model's run has no test text: this is its dev text, which chose its best "
+    "step",
+}
+
 
 def read_record(folder: RunFolder) -> dict[str, Any]:
     """Read what the run was begun from. Raises FolderError where that is missing or damaged."""
