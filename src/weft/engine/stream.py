@@ -15,7 +15,7 @@ before: labels.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -223,6 +223,11 @@ class Traced:
     start: Numbers
     biases: Numbers
 
+    def first(self) -> "Traced":
+        """Keep the first of several directions alone."""
+        outlets = [replace(each, direction=each.direction[0]) for each in self.outlets]
+        return Traced(outlets, self.start[0], self.biases[0])
+
 
 def traced(weights: Weights, tower: str, record: Record, direction: Numbers) -> Traced:
     """Take a direction (..., L, D) back from the tower's output to its embeddings."""
@@ -335,14 +340,14 @@ def shares(passed: Pass, written: Sequence[int]) -> Shares:
     table = np.stack(values)
     logit = _above_mean(passed, written)
     error = np.abs(table.sum(0) - logit).max()
-    carried = {"decoder": _carried(back, "self", passed.record)}
+    by_head = {"decoder": carried(back, "self", "decoder", passed.record)}
     source = None
     if weights.src is not None:
-        carried["cross"] = _carried(back, "cross", passed.record)
+        by_head["cross"] = carried(back, "cross", "cross", passed.record)
         source = np.sum(
             [o.share() for o in back.outlets if o.row.part == "cross"], axis=0
         )
-    return Shares(rows, table, logit, float(error), source, carried)
+    return Shares(rows, table, logit, float(error), source, by_head)
 
 
 def source_shares(weights: Weights, src: Sequence[int], tgt: Sequence[int]) -> Numbers:
@@ -353,7 +358,7 @@ def source_shares(weights: Weights, src: Sequence[int], tgt: Sequence[int]) -> N
     """
     passed = translation_pass(weights, src, [BOS_ID, *tgt[:-1]])
     back = traced(weights, "decoder", passed.record, _readout(weights, tgt))
-    by_head = _carried(back, "cross", passed.record)
+    by_head = carried(back, "cross", "cross", passed.record)
     total: Numbers = by_head.sum((0, 1))
     return total
 
@@ -402,9 +407,10 @@ def _above_mean(passed: Pass, written: Sequence[int]) -> Numbers:
     return passed.logits[places, list(written)] - mean
 
 
-def _carried(back: Traced, part: str, record: Record) -> Numbers:
-    """Collect what the heads of each layer have carried (layers, H, T, keys)."""
-    kind = "cross" if part == "cross" else "decoder"
+def carried(back: Traced, part: str, kind: str, record: Record) -> Numbers:
+    """Collect what the heads of each layer's "self" or "cross" have carried (..., layers, H, L,
+    keys); `kind` is that of the attention in the record.
+    """
     maps = getattr(record, kind)
     found = []
     for outlet in back.outlets:
