@@ -32,6 +32,7 @@ folder.version:
 folder.layout: folder.durable
 folder.arrays:
 folder.profiles: folder.durable
+folder.snapshots: folder.layout
 folder.model_folder: config folder.arrays folder.durable folder.layout folder.profiles folder.version recipes
 
 data.base:
@@ -94,12 +95,13 @@ training.schedule: config
 training.distributed: kernels training.loss
 training.optimizer: config training.distributed
 training.moving_average: training.distributed
-training.checkpoint: folder.durable
+training.checkpoint: folder.durable folder.layout
+training.snapshots: folder.durable folder.snapshots
 training.loss_scale: training.checkpoint
 training.trackers:
 training.log: folder.durable training.checkpoint training.trackers
 training.trainer: config folder.layout kernels training.checkpoint training.distributed training.log\
- training.loss training.loss_scale training.moving_average training.optimizer
+ training.loss training.loss_scale training.moving_average training.optimizer training.snapshots
 training.budget: config folder.durable training.schedule training.trainer
 
 predict: config data decoding engine predict

@@ -372,6 +372,7 @@ class TrainingSection(Section):
     threads: Count | None = None
     parallel: Literal["ddp", "fsdp"] = "ddp"
     keep_checkpoints: Count = 2
+    snapshots: Amount = 0
     num_samples: Amount = 4
 
 

@@ -91,6 +91,7 @@ class Draw:
             training__weight_decay=(0.0, 0.1),
             training__momentum=(0.0, 0.9),
             training__keep_checkpoints=(1, 3),
+            training__snapshots=(0, 1, 3),
             training__save_every=(1, 3),
             training__patience=(1, 2),
             training__learning_rate=(1e-5, 0.001, 0.01),

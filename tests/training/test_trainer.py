@@ -12,18 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
 from torch import Tensor, nn
 
 from weft.config import Seq2SeqSection, TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
+from weft.folder.snapshots import snapshots_in
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training import loss_scale
 from weft.training.checkpoint import Checkpoints, State
 from weft.training.log import Log
 from weft.training.loss import CrossEntropy, LossSums
 from weft.training.optimizer import build_optimizer
+from weft.training.snapshots import Snapshots
 from weft.training.trainer import Plan, Trainer, is_better
 
 VOCAB, ROWS, ROWS_IN_BATCH = 13, 20, 4
@@ -147,6 +152,7 @@ def build_trainer(
         log=Log(folder / "metrics.jsonl", every=1, quiet=True),
         evaluate=evaluate,
         scales_loss=float16,
+        snapshots=Snapshots(folder / "snapshots", section.snapshots),
     )
 
 
@@ -230,6 +236,75 @@ def test_a_checkpoint_without_the_average_is_refused(tmp_path: Path) -> None:
         FolderError, match="averaged weights of a checkpoint are missing"
     ):
         build_trainer(tmp_path, Plan(4, 9, 2), ema_decay=0.9).run()
+
+
+# What a run keeps to look back at
+
+
+def kept(folder: Path) -> dict[int, dict[str, NDArray[Any]]]:
+    found = snapshots_in(folder / "snapshots")
+    return {one.step: load_file(one.weights) for one in found}
+
+
+def test_snapshots_change_nothing_and_hold_the_weights_in_half_precision(
+    tmp_path: Path,
+) -> None:
+    plain = build_trainer(tmp_path / "a", Plan(4, 9, 4))
+    plain.run()
+    run = build_trainer(tmp_path / "b", Plan(4, 9, 4), snapshots=9)
+    begun_with = weights(run)
+    run.run()
+    assert_same_state(run.state(), plain.state())
+    assert not (tmp_path / "a" / "snapshots").exists()
+    found = kept(tmp_path / "b")
+    assert [*found] == [0, 1, 2, 4]
+    for step, wanted in ((0, begun_with), (4, weights(run))):
+        for name, tensor in wanted.items():
+            assert np.array_equal(found[step][name], tensor.half().numpy())
+
+
+def test_a_snapshot_is_of_the_average_where_that_is_scored(tmp_path: Path) -> None:
+    run = build_trainer(tmp_path, Plan(4, 9, 4), ema_decay=0.8, snapshots=2)
+    run.run()
+    found = kept(tmp_path)
+    assert [*found] == [0, 4]
+    for name, tensor in run.state().average.items():
+        assert np.array_equal(found[4][name], tensor.half().numpy())
+
+
+def test_a_resumed_run_takes_its_snapshots_anew(tmp_path: Path) -> None:
+    straight = build_trainer(tmp_path / "a", Plan(9, 9, 3), snapshots=3)
+    straight.run()
+    with pytest.raises(ValueError, match="killed"):
+        build_trainer(
+            tmp_path / "b",
+            Plan(9, 5, 3),
+            raise_at(5, ValueError("killed")),
+            snapshots=3,
+        ).run()
+    spoilt = tmp_path / "b" / "snapshots" / "step-4.safetensors"
+    spoilt.write_bytes(b"of a way that was not taken")
+    resumed = build_trainer(tmp_path / "b", Plan(3, 9, 3), snapshots=3)
+    resumed.run()
+    assert not spoilt.exists()
+    build_trainer(tmp_path / "b", Plan(9, 9, 3), snapshots=3).run()
+    ours, theirs = kept(tmp_path / "a"), kept(tmp_path / "b")
+    assert [*ours] == [*theirs] == [0, 4, 8]
+    for step, arrays in ours.items():
+        for name, array in arrays.items():
+            assert np.array_equal(array, theirs[step][name])
+
+
+def test_the_first_snapshot_and_the_newest_stay(tmp_path: Path) -> None:
+    for count, wanted in ((1, [0]), (2, [0, 32]), (4, [0, 8, 16, 32])):
+        snapshots = Snapshots(tmp_path / f"{count}", count)
+        for step in range(41):
+            if snapshots.is_due(step):
+                snapshots.save(step, {"w": torch.full((2,), float(step))})
+        found = snapshots_in(snapshots.folder)
+        assert [one.step for one in found] == wanted
+        assert load_file(found[-1].weights)["w"].tolist() == [float(wanted[-1])] * 2
+    assert not Snapshots(tmp_path, 0).is_due(0)
 
 
 # How an update is put together

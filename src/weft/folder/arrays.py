@@ -12,6 +12,7 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 _TYPES: Mapping[str, Any] = {
     "F32": np.float32,
+    "F16": np.float16,
     "BF16": np.uint16,
     "I8": np.int8,
     "I32": np.int32,
@@ -20,7 +21,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Map the arrays of a sound safetensors file, by name; bfloat16 becomes float32."""
+    """Map the arrays of a sound safetensors file, by name; those of 16 bits become float32."""
     data = np.memmap(path, np.uint8, "r")
     header_end = 8 + int(data[:8].view(np.uint64)[0])
     header = json.loads(data[8:header_end].tobytes())
@@ -35,6 +36,8 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         array = flat.reshape(facts["shape"])
         if kind == "BF16":
             array = _from_bfloat16(array)
+        elif kind == "F16":
+            array = array.astype(np.float32)
         arrays[name] = array
     return arrays
 

@@ -10,6 +10,7 @@ from weft.folder import durable
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 SHORTLIST = "shortlist.safetensors"
+AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights
 WORDS = "words.safetensors"
 LANGUAGES = "languages.safetensors"  # listed in the manifest alone
 # the outcomes of a run that came to its end: after all its steps, or out of patience
@@ -48,6 +49,7 @@ class RunFolder:
         self.tensorboard = folder / "tensorboard"
         self.verdict = folder / "verdict.json"
         self.checkpoints = folder / "checkpoints"
+        self.snapshots = folder / "snapshots"  # weights of its way, to look back at
         self.stores = folder / "stores"
         # copied from the model that the run starts from
         self.words = folder / "words.safetensors"

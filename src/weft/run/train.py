@@ -35,6 +35,7 @@ from weft.training.distributed import (
 from weft.training.log import Log, in_words
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import learning_rate
+from weft.training.snapshots import Snapshots
 from weft.training.trackers import Tracker, find_trackers
 from weft.training.trainer import Trainer
 
@@ -79,13 +80,14 @@ def train(
         log.note(training.description)
         log.trackers = _open_trackers(folder, log) if world.is_first else []
         checkpoints = _open_checkpoints(folder, recipe)
+        snapshots = Snapshots(folder.snapshots, recipe.training.snapshots)
         max_steps = training.planned.plan.max_steps
         record.foresee(max_steps, checkpoints.newest_step, training.notes)
         record.enter("training")
         _announce(training, record.verdict, world, log)
         world.shard(training.task.model)
         trainer = _build_trainer(
-            training, recipe, checkpoints, record, world, log, before
+            training, recipe, checkpoints, record, world, log, before, snapshots
         )
         with torch_machine.computing(training.task.machine):
             outcome = _run(trainer, record)
@@ -154,6 +156,7 @@ def _build_trainer(
     world: World,
     log: Log,
     lengths_before: Sequence[Mapping[str, int | None]],
+    snapshots: Snapshots,
 ) -> Trainer[Any]:
     """Build the trainer of a run; it resumes from the newest checkpoint."""
     task, planned = training.task, training.planned
@@ -176,6 +179,7 @@ def _build_trainer(
         timekeeper=planned.keeper,
         lengths_before=lengths_before,
         size_keys=size_keys(recipe),
+        snapshots=snapshots,
     )
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
+from weft.folder.layout import AVERAGE
 from weft.folder.model_folder import (
     CARD,
     WEIGHTS,
@@ -26,7 +27,7 @@ from weft.folder.model_folder import (
     save_model_folder,
 )
 from weft.run.card import ABOUT_RUN, without_folders
-from weft.training.checkpoint import AVERAGE, Checkpoints, load_state
+from weft.training.checkpoint import Checkpoints, load_state
 
 
 def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list[str]:

@@ -20,13 +20,13 @@ from torch import Tensor
 
 from weft.errors import FolderError
 from weft.folder import durable
+from weft.folder.layout import AVERAGE
 
 MODEL, OPTIMIZER, PROGRESS = (
     "model.safetensors",
     "optimizer.safetensors",
     "progress.json",
 )
-AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights
 # of the files above, kept in the manifest; all from the oldest on are read
 FORMAT, OLDEST_FORMAT = 5, 3
 # fields of the progress that came with a later format

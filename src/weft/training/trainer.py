@@ -18,7 +18,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from weft.config import TrainingSection
 from weft.errors import DivergedError, FolderError, Interrupted, OutOfMemoryError
@@ -35,6 +35,7 @@ from weft.training.optimizer import (
     optimizer_tensors,
     set_learning_rate,
 )
+from weft.training.snapshots import Snapshots
 
 OPEN = 2**40  # more steps than any run has
 # below it a score is chance, a few words that happen to be right, and the loss decides
@@ -125,6 +126,7 @@ class Trainer(Generic[B]):
         timekeeper: Timekeeper | None = None,
         lengths_before: Sequence[Mapping[str, int | None]] = (),
         size_keys: str = "batches.tokens_per_batch",
+        snapshots: Snapshots | None = None,
     ) -> None:
         """Set up the trainer.
 
@@ -153,6 +155,7 @@ class Trainer(Generic[B]):
         self.timekeeper = timekeeper
         self.lengths_before = lengths_before
         self.size_keys = size_keys
+        self.snapshots = snapshots
         self.loss_scaler = LossScaler(scales_loss)
         self.progress = self.loss_scaler.new_progress()
         self._stop_asked = self._evaluating = False
@@ -183,6 +186,8 @@ class Trainer(Generic[B]):
         if self._out_of_patience():
             return STOPPED_EARLY
         self.model.train()
+        if self.snapshots is not None and self.world.is_first:
+            self.snapshots.begin_at(self.progress.step)
         if self.timekeeper is not None:
             before = self.log.evaluations
             self.timekeeper.begin(self.progress.seconds + sum(before), before)
@@ -194,8 +199,11 @@ class Trainer(Generic[B]):
             # a run that was stopped before an evaluation makes up for it first
             if self.progress.evaluation_due:
                 self._finish_step()
+            if self.progress.step == 0:
+                self._keep_weights()
             while not self._finished():
                 self._take_step()
+                self._keep_weights()
                 self._finish_step()
         return STOPPED_EARLY if self._out_of_patience() else DONE
 
@@ -204,9 +212,12 @@ class Trainer(Generic[B]):
 
         Every process must call it: where each holds a part of every weight, they gather the parts.
         """
-        weights = {name: full_tensor(p) for name, p in self.model.named_parameters()}
         average = self.average.tensors() if self.average else {}
-        return State(weights, optimizer_tensors(self.optimizer), self.progress, average)
+        optimizer = optimizer_tensors(self.optimizer)
+        return State(self._weights(), optimizer, self.progress, average)
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: full_tensor(p) for name, p in self.model.named_parameters()}
 
     def restore(self, state: State) -> None:
         """Reset everything to where `state` was taken.
@@ -286,6 +297,17 @@ class Trainer(Generic[B]):
             and self.world.is_first
         ):
             self.log.expected(step, keeper.reconsider(step))
+
+    def _keep_weights(self) -> None:
+        """Keep the weights that an evaluation would score, where that is due; nothing else of the
+        run depends on it.
+        """
+        step = self.progress.step
+        if self.snapshots is None or not self.snapshots.is_due(step):
+            return
+        weights = self.average.tensors() if self.average else self._weights()
+        if self.world.is_first:
+            self.snapshots.save(step, weights)
 
     def _save(self) -> None:
         state = self.state()

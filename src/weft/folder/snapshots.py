@@ -1,0 +1,50 @@
+"""The weights that a run has kept of its way: its snapshots and its checkpoints, in files."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.folder.layout import AVERAGE, WEIGHTS, RunFolder
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file with the weights after so many steps."""
+
+    step: int
+    weights: Path
+
+
+def kept_weights(run: RunFolder) -> list[Kept]:
+    """Return what a run has kept, each step once; of a step that has both, the checkpoint's, which
+    is exact.
+    """
+    found = [*snapshots_in(run.snapshots), *_checkpoints_in(run.checkpoints)]
+    return sorted({kept.step: kept for kept in found}.values(), key=lambda k: k.step)
+
+
+def snapshots_in(folder: Path) -> list[Kept]:
+    """Return the snapshots in a folder, ordered by their steps."""
+    paths = folder.glob("step-*.safetensors")
+    found = [
+        Kept(step, path) for path in paths if (step := _step(path.stem)) is not None
+    ]
+    return sorted(found, key=lambda kept: kept.step)
+
+
+def _checkpoints_in(folder: Path) -> list[Kept]:
+    """Return the checkpoints in a folder, with the weights that were scored: of the average, if
+    any.
+    """
+    found = []
+    for path in folder.glob("step-*"):
+        files = [path / AVERAGE, path / WEIGHTS]
+        weights = next((file for file in files if file.is_file()), None)
+        step = _step(path.name)
+        if weights is not None and step is not None:
+            found.append(Kept(step, weights))
+    return found
+
+
+def _step(name: str) -> int | None:
+    number = name.removeprefix("step-")
+    return int(number) if number.isdecimal() else None
