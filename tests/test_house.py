@@ -32,7 +32,7 @@ folder.version:
 folder.layout: folder.durable
 folder.arrays:
 folder.profiles: folder.durable
-folder.snapshots: folder.layout
+folder.snapshots: folder.arrays folder.layout
 folder.model_folder: config folder.arrays folder.durable folder.layout folder.profiles folder.version recipes
 
 data.base:

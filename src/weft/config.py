@@ -371,9 +371,19 @@ class TrainingSection(Section):
     activation_checkpointing: bool = False
     threads: Count | None = None
     parallel: Literal["ddp", "fsdp"] = "ddp"
-    keep_checkpoints: Count = 2
-    snapshots: Amount = 0
+    keep_checkpoints: Count | Literal["doublings"] = 2
     num_samples: Amount = 4
+
+    @property
+    def newest_checkpoints(self) -> int:
+        """Return how many of the newest checkpoints a run keeps."""
+        kept = self.keep_checkpoints
+        return 2 if isinstance(kept, str) else kept
+
+    @property
+    def keeps_doublings(self) -> bool:
+        """Return whether a run keeps weights of its way, too, to look back at."""
+        return self.keep_checkpoints == "doublings"
 
 
 class ClassifierTrainingSection(TrainingSection):

@@ -152,7 +152,7 @@ def build_trainer(
         log=Log(folder / "metrics.jsonl", every=1, quiet=True),
         evaluate=evaluate,
         scales_loss=float16,
-        snapshots=Snapshots(folder / "snapshots", section.snapshots),
+        snapshots=Snapshots(folder / "snapshots") if section.keeps_doublings else None,
     )
 
 
@@ -251,7 +251,7 @@ def test_snapshots_change_nothing_and_hold_the_weights_in_half_precision(
 ) -> None:
     plain = build_trainer(tmp_path / "a", Plan(4, 9, 4))
     plain.run()
-    run = build_trainer(tmp_path / "b", Plan(4, 9, 4), snapshots=9)
+    run = build_trainer(tmp_path / "b", Plan(4, 9, 4), keep_checkpoints="doublings")
     begun_with = weights(run)
     run.run()
     assert_same_state(run.state(), plain.state())
@@ -264,47 +264,49 @@ def test_snapshots_change_nothing_and_hold_the_weights_in_half_precision(
 
 
 def test_a_snapshot_is_of_the_average_where_that_is_scored(tmp_path: Path) -> None:
-    run = build_trainer(tmp_path, Plan(4, 9, 4), ema_decay=0.8, snapshots=2)
+    run = build_trainer(
+        tmp_path, Plan(4, 9, 4), ema_decay=0.8, keep_checkpoints="doublings"
+    )
     run.run()
     found = kept(tmp_path)
-    assert [*found] == [0, 4]
+    assert [*found] == [0, 1, 2, 4]
     for name, tensor in run.state().average.items():
         assert np.array_equal(found[4][name], tensor.half().numpy())
 
 
 def test_a_resumed_run_takes_its_snapshots_anew(tmp_path: Path) -> None:
-    straight = build_trainer(tmp_path / "a", Plan(9, 9, 3), snapshots=3)
+    straight = build_trainer(
+        tmp_path / "a", Plan(9, 9, 3), keep_checkpoints="doublings"
+    )
     straight.run()
     with pytest.raises(ValueError, match="killed"):
         build_trainer(
             tmp_path / "b",
             Plan(9, 5, 3),
             raise_at(5, ValueError("killed")),
-            snapshots=3,
+            keep_checkpoints="doublings",
         ).run()
     spoilt = tmp_path / "b" / "snapshots" / "step-4.safetensors"
     spoilt.write_bytes(b"of a way that was not taken")
-    resumed = build_trainer(tmp_path / "b", Plan(3, 9, 3), snapshots=3)
+    resumed = build_trainer(tmp_path / "b", Plan(3, 9, 3), keep_checkpoints="doublings")
     resumed.run()
     assert not spoilt.exists()
-    build_trainer(tmp_path / "b", Plan(9, 9, 3), snapshots=3).run()
+    build_trainer(tmp_path / "b", Plan(9, 9, 3), keep_checkpoints="doublings").run()
     ours, theirs = kept(tmp_path / "a"), kept(tmp_path / "b")
-    assert [*ours] == [*theirs] == [0, 4, 8]
+    assert [*ours] == [*theirs] == [0, 1, 2, 4, 8]
     for step, arrays in ours.items():
         for name, array in arrays.items():
             assert np.array_equal(array, theirs[step][name])
 
 
 def test_the_first_snapshot_and_the_newest_stay(tmp_path: Path) -> None:
-    for count, wanted in ((1, [0]), (2, [0, 32]), (4, [0, 8, 16, 32])):
-        snapshots = Snapshots(tmp_path / f"{count}", count)
-        for step in range(41):
-            if snapshots.is_due(step):
-                snapshots.save(step, {"w": torch.full((2,), float(step))})
-        found = snapshots_in(snapshots.folder)
-        assert [one.step for one in found] == wanted
-        assert load_file(found[-1].weights)["w"].tolist() == [float(wanted[-1])] * 2
-    assert not Snapshots(tmp_path, 0).is_due(0)
+    snapshots = Snapshots(tmp_path)
+    for step in range(601):
+        if snapshots.is_due(step):
+            snapshots.save(step, {"w": torch.full((2,), float(step))})
+    found = snapshots_in(tmp_path)
+    assert [one.step for one in found] == [0, 8, 16, 32, 64, 128, 256, 512]
+    assert load_file(found[-1].weights)["w"].tolist() == [512.0, 512.0]
 
 
 # How an update is put together

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError, safe_open
+
+from weft.errors import FolderError
+from weft.folder.arrays import Arrays, is_finite, read_arrays
 from weft.folder.layout import AVERAGE, WEIGHTS, RunFolder
 
 
@@ -48,3 +52,27 @@ def _checkpoints_in(folder: Path) -> list[Kept]:
 def _step(name: str) -> int | None:
     number = name.removeprefix("step-")
     return int(number) if number.isdecimal() else None
+
+
+def read_kept(folder: Path, kept: Kept) -> Arrays:
+    """Map the weights of an earlier step of the model in a folder, in float32.
+
+    Raises FolderError where they are damaged, or not of the shapes that the model's own have.
+    """
+    try:
+        with safe_open(kept.weights, framework="np"):
+            arrays = read_arrays(kept.weights)
+    except (SafetensorError, ValueError, KeyError, OSError) as error:
+        raise FolderError(
+            f"{kept.weights}: not a sound safetensors file ({str(error)[:100]})"
+        ) from None
+    own = read_arrays(folder / WEIGHTS)
+    if _shapes(arrays) != _shapes(own):
+        raise FolderError(f"{kept.weights}: not weights of the model in {folder}")
+    if not all(is_finite(array) for array in arrays.values()):
+        raise FolderError(f"{kept.weights}: holds NaN or infinity; the file is damaged")
+    return arrays
+
+
+def _shapes(arrays: Arrays) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in arrays.items()}

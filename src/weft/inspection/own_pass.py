@@ -3,11 +3,21 @@
 PyTorch is loaded where the task has been loaded by it, and computes a recurrent model alone.
 """
 
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from weft.config import Seq2SeqSection
 from weft.engine.weights import ClassifierWeights, Weights
+from weft.folder.arrays import Arrays
 from weft.inspection.views import PlainView, TranslationView
+from weft.predict.weights import causal_weights, seq2seq_weights
+from weft.predict.weights import classifier_weights as weights_of_classifier
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import Task
 from weft.tasks.translation import Translation
+
+AnyTask: TypeAlias = Task[Any, Any]
 
 
 def translation_view(task: Translation) -> TranslationView:
@@ -35,3 +45,18 @@ def classifier_weights(task: Classification) -> ClassifierWeights:
     from weft.inspection.trained import classifier_weights_in
 
     return classifier_weights_in(task)
+
+
+def with_weights(task: AnyTask, arrays: Arrays) -> AnyTask:
+    """Return the same model with other weights, by the names that a folder stores them by."""
+    if getattr(task, "weights", None) is None:
+        from weft.inspection.trained import filled
+
+        return filled(task, arrays)
+    if isinstance(task, Translation):
+        assert isinstance(task.config.model, Seq2SeqSection)
+        return replace(task, weights=seq2seq_weights(task.config.model, arrays))
+    if isinstance(task, LanguageModelling):
+        return replace(task, weights=causal_weights(task.config.model, arrays))
+    assert isinstance(task, Classification)
+    return replace(task, weights=weights_of_classifier(task.config.model, arrays))

@@ -5,7 +5,9 @@ Shapes: S source and T target tokens, V vocabulary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,12 +20,15 @@ from weft.engine.from_model import (
 )
 from weft.engine.torch_steps import TorchCache, calling, steps_of
 from weft.engine.weights import ClassifierWeights, Floats, Weights
+from weft.folder.arrays import Arrays
 from weft.inspection.tokens import Limits, Vectors, stacked
 from weft.inspection.views import Family, Maps, PlainView, TranslationView
 from weft.model.attention import AttentionRecord
 from weft.model.recurrent import DotAttention, Seq2SeqRecurrent
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
+from weft.tasks.task import Task
+from weft.tasks.trainable import fill
 from weft.tasks.trainable_classification import TrainableClassification
 from weft.tasks.trainable_language_modelling import TrainableLanguageModelling
 from weft.tasks.trainable_translation import TrainableTranslation
@@ -93,3 +98,12 @@ def classifier_weights_in(task: Classification) -> ClassifierWeights:
     """Return the weights of a classifier of PyTorch."""
     assert isinstance(task, TrainableClassification)
     return classifier_weights_of(task.model)
+
+
+def filled(task: Task[Any, Any], arrays: Arrays) -> Task[Any, Any]:
+    """Return the same task of PyTorch with a model of other weights."""
+    trained: Any = task  # each is a dataclass
+    model = deepcopy(trained.model)
+    fill(model, arrays)
+    changed: Task[Any, Any] = replace(trained, model=model)
+    return changed

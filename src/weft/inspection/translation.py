@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.data.tokenizer import BOS_ID, EOS_ID
+from weft.decoding.decoder import Hypothesis
 from weft.engine.weights import Floats
 from weft.inspection.beam import BeamTree, grow_tree
 from weft.inspection.own_pass import translation_view
@@ -51,6 +52,7 @@ class TranslationInspection:
 
     `src_vectors` and `tgt_vectors` have a row for each source token, and for bos and each target
     token but the last. `alignment` is that of the decoder's last layer, the mean of its heads.
+    `beam` is None where the translation was given.
     """
 
     text: str
@@ -69,7 +71,7 @@ class TranslationInspection:
     cross: Floats
     src_vectors: Vectors
     tgt_vectors: Vectors
-    beam: BeamTree
+    beam: BeamTree | None
     alignment: WordAlignment
     max_src_len: int
     cut: bool
@@ -134,7 +136,7 @@ class TranslationInspection:
                 "encoder": rounded(self.encoder.tolist()),
                 "decoder": rounded(self.decoder.tolist()),
             },
-            "beam": self.beam.to_json(),
+            "beam": self.beam and self.beam.to_json(),
             "alignment": self.alignment.to_json(),
         }
 
@@ -144,12 +146,14 @@ def inspect_translation(
     text: str,
     beam_size: int | None = None,
     limits: Limits = USUAL,
+    instead: Hypothesis | None = None,
 ) -> TranslationInspection:
     """Translate a text as `Translator` does, then look at the model once more while it writes that
     translation; of a text that is translated in several segments, only the first one.
 
     A segment of more than `limits.tokens` tokens is cut there, or where the model's own limit comes
-    first. Raises UsageError for a text with nothing in it or an impossible beam_size.
+    first. `instead` is a translation to look at in place of the model's own, which is then not
+    searched for. Raises UsageError for a text with nothing in it or an impossible beam_size.
     """
     translator = task.predictor()
     src_tokenizer, tgt_tokenizer = task.tokenizers
@@ -159,7 +163,7 @@ def inspect_translation(
     line, ids = some_text(first, src_tokenizer)
     limit = min(limits.tokens, config.max_src_len, config.model.max_len)
     row = [*ids[: limit - 1], EOS_ID]
-    hypothesis = translator.search(row, beam_size)
+    hypothesis = instead or translator.search(row, beam_size)
     whole = written(hypothesis)
     tgt_ids = whole[: limits.tgt_tokens]
     tgt_in = [BOS_ID, *tgt_ids[:-1]]
@@ -167,6 +171,10 @@ def inspect_translation(
     maps = view.look(row, tgt_in)
     src_vectors, tgt_vectors = view.vectors(row, tgt_in, limits)
     pieces = tgt_tokenizer.pieces(tgt_ids)
+    tree = None
+    if instead is None:
+        width = beam_size or config.decoding.beam_size
+        tree = grow_tree(task, view.steps, row, width, limits)
     is_whole = len(tgt_ids) == len(whole)
     return TranslationInspection(
         text=line,
@@ -187,9 +195,7 @@ def inspect_translation(
         cross=maps.cross,
         src_vectors=src_vectors,
         tgt_vectors=tgt_vectors,
-        beam=grow_tree(
-            task, view.steps, row, beam_size or config.decoding.beam_size, limits
-        ),
+        beam=tree,
         alignment=align_words(
             maps.cross[-1].mean(0),
             spelled(tgt_tokenizer, tgt_ids),

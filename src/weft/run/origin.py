@@ -27,7 +27,6 @@ MAY_CHANGE = {
     "training.max_steps",
     "training.patience",
     "training.save_every",
-    "training.snapshots",
     "training.parallel",
     "training.threads",
 }

@@ -80,7 +80,9 @@ def train(
         log.note(training.description)
         log.trackers = _open_trackers(folder, log) if world.is_first else []
         checkpoints = _open_checkpoints(folder, recipe)
-        snapshots = Snapshots(folder.snapshots, recipe.training.snapshots)
+        snapshots = None
+        if recipe.training.keeps_doublings:
+            snapshots = Snapshots(folder.snapshots)
         max_steps = training.planned.plan.max_steps
         record.foresee(max_steps, checkpoints.newest_step, training.notes)
         record.enter("training")
@@ -100,7 +102,7 @@ def train(
 
 def _open_checkpoints(folder: RunFolder, recipe: Recipe) -> Checkpoints:
     """Open the run's checkpoints, of which the recipe says how many are kept."""
-    kept = recipe.training.keep_checkpoints
+    kept = recipe.training.newest_checkpoints
     return Checkpoints(folder.checkpoints, kept, checkpoint_facts(folder))
 
 
@@ -156,7 +158,7 @@ def _build_trainer(
     world: World,
     log: Log,
     lengths_before: Sequence[Mapping[str, int | None]],
-    snapshots: Snapshots,
+    snapshots: Snapshots | None,
 ) -> Trainer[Any]:
     """Build the trainer of a run; it resumes from the newest checkpoint."""
     task, planned = training.task, training.planned
