@@ -7,6 +7,10 @@ from importlib import resources
 # in this order; the last one alone belongs to a page that is a file
 SCRIPTS = (
     "words.js",
+    "arrays.js",
+    "element.js",
+    "frame.js",
+    "ribbon.js",
     "tokens.js",
     "attention.js",
     "beam.js",

@@ -1,7 +1,6 @@
 /* What was looked at: every head of every layer small, one of them large, and one kept beside it. */
 
-const MEAN = -1;
-let KINDS;
+let OLD_KINDS;
 
 // What is shown, what is kept to compare it with, and which query (row) and key (column) is pointed at; null is none.
 // `asked` is the token whose probability is shown, of the side that has any: in whatever kind, it is marked above.
@@ -13,8 +12,8 @@ const active = { row: 0, col: 0 }; // the cell that the Tab key comes to
 
 // Another text is seen as the last one was, as far as its model has what was shown.
 function startMaps() {
-  KINDS = kindsOf();
-  if (!(shown.kind in KINDS)) shown.kind = Object.keys(KINDS)[0] ?? null;
+  OLD_KINDS = oldKindsOf();
+  if (!(shown.kind in OLD_KINDS)) shown.kind = Object.keys(OLD_KINDS)[0] ?? null;
   kept = null;
   pinned = { row: FIRST, col: null };
   asked = WRITTEN ? FIRST : null;
@@ -24,7 +23,7 @@ function startMaps() {
 const cells = (map = "map") => byId(map).tBodies[0].rows;
 
 // Rows and columns of each kind of map: tokens of a side, the columns of the decoder one behind them.
-function kindsOf() {
+function oldKindsOf() {
   const kind = (name, rows, cols, caption = name) => {
     const keys = name === "decoder" && data.task === "translation" ? ["<bos>", ...SIDES[cols].pieces.slice(0, -1)] : SIDES[cols].pieces;
     return { rows, cols, queries: SIDES[rows].pieces, keys, offset: keys === SIDES[cols].pieces ? 0 : 1, caption };
@@ -39,17 +38,17 @@ function kindsOf() {
 }
 
 // What can be shown of each layer of a kind: the mean of its heads and every head, of one head that alone.
-function headsOf(kind = shown.kind) {
+function oldHeadsOf(kind = shown.kind) {
   const heads = [...data.attention[kind][0].keys()];
   return heads.length > 1 ? [MEAN, ...heads] : heads;
 }
 
-function nameOf(layer, head, kind = shown.kind) {
-  const name = headsOf(kind).length === 1 ? "name-layer" : head === MEAN ? "name-mean" : "name-head";
+function oldNameOf(layer, head, kind = shown.kind) {
+  const name = oldHeadsOf(kind).length === 1 ? "name-layer" : head === MEAN ? "name-mean" : "name-head";
   return say(name, { layer: layer + 1, head: head + 1 });
 }
 
-function weightsOf(kind, layer, head) {
+function oldWeightsOf(kind, layer, head) {
   const heads = data.attention[kind][layer];
   if (head !== MEAN) return heads[head];
   const mean = (i, j) => heads.reduce((sum, weights) => sum + weights[i][j], 0) / heads.length;
@@ -58,14 +57,14 @@ function weightsOf(kind, layer, head) {
 
 // The row or column that a token stands for in the map shown, and the token that is asked about.
 function placeOfToken(side, index) {
-  const kind = KINDS[shown.kind] ?? {};
+  const kind = OLD_KINDS[shown.kind] ?? {};
   const row = kind.rows === side ? index : null;
   const col = row === null && kind.cols === side ? index : null;
   return { row, col, asked: side === WRITTEN ? index : null };
 }
 
 // The token that is asked about at a place, null where the place is of another side.
-const askedAt = (place) => place.asked ?? (KINDS[shown.kind]?.rows === WRITTEN ? place.row : null);
+const askedAt = (place) => place.asked ?? (OLD_KINDS[shown.kind]?.rows === WRITTEN ? place.row : null);
 
 // A place of one kind of map in another: the same tokens, as far as they are in it.
 function carried({ row, col }, from, to) {
@@ -77,14 +76,14 @@ function carried({ row, col }, from, to) {
 /* The large picture */
 
 function drawMap(id = "map", kind = shown.kind) {
-  const { queries, keys, rows, cols } = KINDS[kind];
+  const { queries, keys, rows, cols } = OLD_KINDS[kind];
   const languages = [SIDES[rows].lang, SIDES[cols].lang];
   const header = (scope, piece, lang, ...inside) => make("th", { scope, lang, title: piece }, ...inside);
   const top = make("tr", {}, make("td", { class: "corner", role: "presentation" }));
-  top.append(...keys.map((key) => header("col", key, languages[1], make("div", {}, ...label(key)))));
+  top.append(...keys.map((key) => header("col", key, languages[1], make("div", {}, ...oldLabel(key)))));
   const body = make("tbody");
   for (const query of queries) {
-    const row = make("tr", {}, header("row", query, languages[0], make("bdi", {}, ...label(query))));
+    const row = make("tr", {}, header("row", query, languages[0], make("bdi", {}, ...oldLabel(query))));
     row.append(...keys.map(() => make("td", { tabindex: "-1" })));
     body.append(row);
   }
@@ -93,14 +92,14 @@ function drawMap(id = "map", kind = shown.kind) {
 }
 
 function paintMap(id = "map", { kind, layer, head } = shown) {
-  const weights = weightsOf(kind, layer, head);
+  const weights = oldWeightsOf(kind, layer, head);
   weights.forEach((row, i) => row.forEach((w, j) => cells(id)[i].cells[j + 1].style.setProperty("--shade", shade(w))));
-  byId(id).setAttribute("aria-label", `${say(`map-${kind}`)}, ${nameOf(layer, head, kind)}`);
+  byId(id).setAttribute("aria-label", `${say(`map-${kind}`)}, ${oldNameOf(layer, head, kind)}`);
 }
 
 function describeMap() {
   const mean = shown.head === MEAN ? say("mean-caption") : "";
-  byId("map-caption").textContent = say(`caption-${KINDS[shown.kind].caption}`) + mean;
+  byId("map-caption").textContent = say(`caption-${OLD_KINDS[shown.kind].caption}`) + mean;
   nameCell();
 }
 
@@ -111,7 +110,7 @@ function keep(what) {
   byId("kept-box").hidden = !kept;
   byId("kept-caption").textContent = "";
   if (!kept) return;
-  const values = { kind: say(`map-${kept.kind}`), name: nameOf(kept.layer, kept.head, kept.kind) };
+  const values = { kind: say(`map-${kept.kind}`), name: oldNameOf(kept.layer, kept.head, kept.kind) };
   byId("kept-caption").textContent = say("kept-caption", values);
   drawMap("kept", kept.kind);
   paintMap("kept", kept);
@@ -119,14 +118,14 @@ function keep(what) {
 }
 
 // Say the weight of the cell that the keyboard is at.
-function nameCell(weights = weightsOf(shown.kind, shown.layer, shown.head)) {
+function nameCell(weights = oldWeightsOf(shown.kind, shown.layer, shown.head)) {
   const cell = cells()[active.row].cells[active.col + 1];
   cell.setAttribute("aria-label", readingOf({ ...active }, weights));
   return cell;
 }
 
 function readingOf({ row, col }, weights) {
-  const { queries, keys } = KINDS[shown.kind];
+  const { queries, keys } = OLD_KINDS[shown.kind];
   if (row === null && col === null) return "";
   if (row === null) return say("looked-at", { key: quoted(keys[col]) });
   const most = col ?? weights[row].indexOf(Math.max(...weights[row]));
@@ -142,7 +141,7 @@ function cellPlace(event) {
 }
 
 function moveInMap(event) {
-  const { queries, keys } = KINDS[shown.kind];
+  const { queries, keys } = OLD_KINDS[shown.kind];
   const next = stepInGrid(event, [active.row, active.col], queries.length, keys.length);
   if (next) cells()[next[0]].cells[next[1] + 1].focus();
 }
@@ -166,13 +165,13 @@ function pin(place) {
 
 // Ask about a token of the written side, whatever is shown.
 function ask(index) {
-  pin(KINDS[shown.kind]?.rows === WRITTEN ? { row: index, col: null } : { ...pinned, asked: index });
+  pin(OLD_KINDS[shown.kind]?.rows === WRITTEN ? { row: index, col: null } : { ...pinned, asked: index });
 }
 
 function point(place) {
-  const { rows } = KINDS[shown.kind] ?? {};
+  const { rows } = OLD_KINDS[shown.kind] ?? {};
   if (rows) markMap(place);
-  const weights = rows ? weightsOf(shown.kind, shown.layer, shown.head) : [];
+  const weights = rows ? oldWeightsOf(shown.kind, shown.layer, shown.head) : [];
   byId("reading").textContent = rows ? readingOf(place, weights) : "";
   const { tinted, marked } = rows ? tintsOf(place, weights) : { tinted: {}, marked: {} };
   const shownToken = askedAt(place) ?? asked;
@@ -188,7 +187,7 @@ function point(place) {
 
 // How strongly to tint each token, and which ones to mark.
 function tintsOf({ row, col }, weights) {
-  const { rows, cols, offset } = KINDS[shown.kind]; // where it is 1, the first key, <bos>, is no token of the side
+  const { rows, cols, offset } = OLD_KINDS[shown.kind]; // where it is 1, the first key, <bos>, is no token of the side
   const marked = Object.fromEntries(Object.keys(SIDES).map((side) => [side, []]));
   const tinted = {};
   if (row !== null) {
@@ -218,7 +217,7 @@ function markMap(place) {
 
 // The kept map may have other tokens: only rows and columns of the same side are marked in both.
 function placeInKept({ row, col }) {
-  const [here, there] = [KINDS[shown.kind], KINDS[kept.kind]];
+  const [here, there] = [OLD_KINDS[shown.kind], OLD_KINDS[kept.kind]];
   const moved = col === null || here.cols !== there.cols ? null : col - here.offset + there.offset;
   return { row: here.rows === there.rows ? row : null, col: there.keys[moved] === undefined ? null : moved };
 }
@@ -236,11 +235,11 @@ function drawThumbnail(canvas, weights) {
 
 function drawOverview() {
   const layers = data.attention[shown.kind];
-  const heads = headsOf();
+  const heads = oldHeadsOf();
   const nothingToChoose = layers.length * heads.length === 1;
   byId("overview-box").hidden = nothingToChoose;
   byId("pictures").classList.toggle("alone", nothingToChoose);
-  byId("keep").hidden = nothingToChoose && Object.keys(KINDS).length === 1;
+  byId("keep").hidden = nothingToChoose && Object.keys(OLD_KINDS).length === 1;
   byId("overview-caption").textContent = say(heads.length > 1 ? "overview-caption" : "overview-layers");
   const grid = byId("overview");
   grid.style.setProperty("--columns", heads.length);
@@ -251,8 +250,8 @@ function drawOverview() {
     grid.append(make("span", {}, `${layer + 1}`));
     for (const head of heads) {
       const canvas = make("canvas", { "aria-hidden": "true" });
-      drawThumbnail(canvas, weightsOf(shown.kind, layer, head));
-      const name = nameOf(layer, head);
+      drawThumbnail(canvas, oldWeightsOf(shown.kind, layer, head));
+      const name = oldNameOf(layer, head);
       const button = make("button", { type: "button", role: "radio", "aria-label": name, title: name }, canvas);
       Object.assign(button.dataset, { layer, head });
       button.addEventListener("click", () => show({ layer, head }));
@@ -266,7 +265,7 @@ function moveInOverview(event) {
   if (!(event.key in steps)) return;
   event.preventDefault();
   const [down, right] = steps[event.key];
-  const [layers, heads] = [data.attention[shown.kind], headsOf()];
+  const [layers, heads] = [data.attention[shown.kind], oldHeadsOf()];
   const layer = Math.min(Math.max(shown.layer + down, 0), layers.length - 1);
   const head = Math.min(Math.max(shown.head + right, heads[0]), heads.at(-1));
   show({ layer, head });
@@ -278,8 +277,8 @@ function moveInOverview(event) {
 function drawControls() {
   const layers = data.attention[shown.kind];
   const choose = (name) => (value) => show({ [name]: value });
-  const kinds = Object.keys(KINDS).map((kind) => [kind, say(`kind-${kind}`)]);
-  const heads = headsOf().map((head) => [head, head === MEAN ? say("mean") : head + 1]);
+  const kinds = Object.keys(OLD_KINDS).map((kind) => [kind, say(`kind-${kind}`)]);
+  const heads = oldHeadsOf().map((head) => [head, head === MEAN ? say("mean") : head + 1]);
   const numbers = layers.map((_, layer) => [layer, layer + 1]);
   byId("controls").replaceChildren(choices(say("kind"), "kind", kinds, shown.kind, choose("kind")));
   if (layers.length > 1) byId("controls").append(choices(say("layer"), "layer", numbers, shown.layer, choose("layer")));
@@ -296,7 +295,7 @@ function checkControls() {
 }
 
 function show(changes) {
-  const before = KINDS[shown.kind];
+  const before = OLD_KINDS[shown.kind];
   Object.assign(shown, changes);
   if ("kind" in changes) startKind(before);
   checkControls();
@@ -308,10 +307,10 @@ function show(changes) {
 
 // Another kind has other tokens, and may have other layers and heads.
 function startKind(before) {
-  const [layers, heads] = [data.attention[shown.kind], headsOf()];
+  const [layers, heads] = [data.attention[shown.kind], oldHeadsOf()];
   shown.layer = Math.min(shown.layer, layers.length - 1);
   shown.head = Math.min(Math.max(shown.head, heads[0]), heads.at(-1));
-  pinned = carried(pinned, before, KINDS[shown.kind]);
+  pinned = carried(pinned, before, OLD_KINDS[shown.kind]);
   const focused = root.activeElement?.name;
   drawControls();
   drawOverview();

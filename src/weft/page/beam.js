@@ -16,9 +16,9 @@ function drawStep() {
   const { source, target } = SIDES;
   const step = asked + 1;
   const { layer, head } = shown.kind === "cross" ? shown : { layer: data.attention.cross.length - 1, head: MEAN };
-  const weights = weightsOf("cross", layer, head)[step - 1];
+  const weights = oldWeightsOf("cross", layer, head)[step - 1];
   const token = (piece, kind, weight = 0) => {
-    const element = make("span", { class: `token ${kind}` }, make("bdi", {}, ...label(piece)));
+    const element = make("span", { class: `token ${kind}` }, make("bdi", {}, ...oldLabel(piece)));
     element.style.setProperty("--shade", shade(weight));
     return element;
   };
@@ -69,13 +69,6 @@ function laidOut(nodes, all) {
   const { rows, lowest } = place(-1, 0);
   for (const [i, row] of rows) places.get(i).row = row;
   return { places, rows: Math.max(...lowest.values()) + 1, columns: Math.max(...[...places.values()].map((p) => p.column)) + 1 };
-}
-
-function svg(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(byId("tree").namespaceURI, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
 }
 
 function drawBeam() {
@@ -148,15 +141,7 @@ function goToNode(i) {
   const node = byId("beam").querySelector(`[data-node="${i}"]`);
   node.setAttribute("tabindex", "0");
   byId("beam-reading").textContent = readingOfNode(i);
-  bringIntoBox(node);
-}
-
-// Scroll the box, and not the page, as little as it takes to see the node and some room around it.
-function bringIntoBox(node) {
-  const [inner, outer] = [node.getBoundingClientRect(), byId("beam").getBoundingClientRect()];
-  const way = (start, end, from, to) => (start - ROOM < from ? start - ROOM - from : Math.max(end + ROOM - to, 0));
-  const left = way(inner.left, inner.right, outer.left, outer.right);
-  byId("beam").scrollBy({ left, top: way(inner.top, inner.bottom, outer.top, outer.bottom), behavior: "instant" });
+  bringIntoBox(byId("beam"), node, ROOM);
 }
 
 // Left and right along a branch, also to its ends, up and down among the nodes of a step.
@@ -191,7 +176,7 @@ function drawAlignment() {
   byId("alignment-section").hidden = data.task !== "translation" || data.alignment.pairs.length === 0;
   if (byId("alignment-section").hidden) return;
   const { source, target, pairs } = data.alignment;
-  byId("alignment-caption").textContent = say(headsOf("cross").length > 1 ? "alignment-caption" : "alignment-alone");
+  byId("alignment-caption").textContent = say(oldHeadsOf("cross").length > 1 ? "alignment-caption" : "alignment-alone");
   byId("alignment").replaceChildren(
     ...target.map((word, t) => {
       const from = pairs.filter(([, other]) => other === t).map(([s]) => source[s]);

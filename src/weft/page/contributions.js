@@ -24,7 +24,7 @@ function drawReasons() {
   const heads = ["token", "gradient", "left-out"].map((key) => make("th", { scope: "col" }, say(key)));
   const body = make("tbody");
   SIDES.text.pieces.forEach((piece, i) => {
-    const name = make("th", { scope: "row", lang: SIDES.text.lang, title: piece }, make("bdi", {}, ...label(piece)));
+    const name = make("th", { scope: "row", lang: SIDES.text.lang, title: piece }, make("bdi", {}, ...oldLabel(piece)));
     body.append(make("tr", {}, name, ...[gradient[i], left_out[i]].map((value) => reason(value, largest))));
   });
   byId("reasons").replaceChildren(make("thead", {}, make("tr", {}, ...heads)), body);

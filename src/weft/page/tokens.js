@@ -1,71 +1,12 @@
-/* The text as tokens and as vectors, and what every section draws with. */
+/* The text as tokens and as vectors. */
 
-let data; // the inspection
-let root = document; // what its pictures stand in: a page of its own, or a part of another
-const byId = (id) => root.getElementById(id);
-
-// What is read or written: of a translation two sides, else one.
-let SIDES;
-let WRITTEN; // the side that has probabilities
-let OFFSET; // 1 where the first token is given, that of a document
-
-// The place that is marked first: of a text that begins with what stands between documents not the
-// one after it, of which the model may know nothing.
-let FIRST;
-
-function readText() {
-  SIDES =
-    data.task === "translation"
-      ? { source: { ...data.source, lang: data.src_lang }, target: { ...data.target, lang: data.tgt_lang } }
-      : { text: { ...data.tokens, lang: data.lang } };
-  WRITTEN = { translation: "target", "language-modelling": "text" }[data.task];
-  OFFSET = data.task === "language-modelling" ? 1 : 0;
-  FIRST = OFFSET + (data.start === "between" && SIDES[WRITTEN].ids.length > OFFSET + 1 ? 1 : 0);
-  Object.assign(vectors, { side: Object.keys(SIDES)[0], at: null });
-}
-
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
-
-// Line breaks and tabs have no shape of their own.
-const visible = (piece) => piece.replace(/\r?\n|\r/g, "↵").replace(/\t/g, "⇥");
+let FIRST; // the place that is marked first
 
 // A piece with its space mark, ▁, paler than its letters.
-function label(piece) {
+function oldLabel(piece) {
   if (!piece.startsWith("▁") || piece === "▁") return [visible(piece)];
   const space = make("span", { class: "space" }, "▁");
   return [space, visible(piece.slice(1))];
-}
-
-// A piece in a sentence of our own: without its space mark, in quotes.
-const quoted = (piece) => `“${visible(piece.replace(/^▁(?=.)/u, ""))}”`;
-
-// Colour grows with the square root of a weight, so that small weights can be told apart.
-const shade = (weight) => Math.sqrt(weight).toFixed(3);
-const number = (weight) => (weight > 0 && weight < 0.001 ? "< 0.001" : weight.toFixed(3));
-// A softmax gives no token 0: one that reads so was rounded.
-const likely = (probability) => (probability < 0.001 ? "< 0.001" : probability.toFixed(3));
-
-function bar(probability) {
-  const filled = make("i");
-  filled.style.setProperty("--probability", probability);
-  return make("span", { class: "bar", "aria-hidden": "true" }, filled);
-}
-
-// A group of radio buttons, of which `chosen` is on; `options` are values with their texts.
-function choices(legend, name, options, chosen, choose) {
-  const group = make("fieldset", {}, make("legend", {}, legend));
-  for (const [value, text] of options) {
-    const input = make("input", { type: "radio", name, value, autocomplete: "off" });
-    input.checked = value === chosen;
-    input.addEventListener("change", () => choose(value));
-    group.append(make("label", {}, input, make("span", {}, `${text}`)));
-  }
-  return group;
 }
 
 // A list of choices with their probabilities; `id` is the one that was taken.
@@ -74,7 +15,7 @@ function drawChoices(list, rows, lang, id = null) {
   list.replaceChildren(
     ...rows.map((choice) => {
       const item = make("li", choice.id === id ? { class: "chosen" } : {});
-      const piece = make("b", { title: choice.piece }, ...label(choice.piece));
+      const piece = make("b", { title: choice.piece }, ...oldLabel(choice.piece));
       item.append(piece, make("span", {}, likely(choice.probability)), bar(choice.probability));
       return item;
     }),
@@ -100,16 +41,6 @@ function drawConsidered(index) {
   const [before, after] = say(given ? "given" : "most-probable", { piece: "\n" }).split("\n");
   byId("considered-title").replaceChildren(before, make("bdi", { lang }, quoted(pieces[index])), after);
   drawChoices(byId("considered"), given ? [] : considered(index), lang, ids[index]);
-}
-
-// A translator's text and translation as plain sentences.
-function drawTexts() {
-  byId("texts").hidden = data.task !== "translation";
-  if (byId("texts").hidden) return;
-  const pairs = [["source", data.text], ["target", data.translation]];
-  byId("texts").replaceChildren(
-    ...pairs.map(([side, text]) => make("div", {}, make("dt", {}, say(side)), make("dd", { lang: SIDES[side].lang, dir: "auto" }, text))),
-  );
 }
 
 function drawSentences() {
@@ -143,7 +74,7 @@ function focusToken(button, place) {
 }
 
 function tokenButton(side, index, piece, id) {
-  const button = make("button", { class: "token", type: "button", tabindex: index === 0 ? "0" : "-1" }, make("bdi", {}, ...label(piece)), make("small", {}, `${id}`));
+  const button = make("button", { class: "token", type: "button", tabindex: index === 0 ? "0" : "-1" }, make("bdi", {}, ...oldLabel(piece)), make("small", {}, `${id}`));
   const probability = side === WRITTEN ? probabilityOf(index) : null;
   if (probability !== null) {
     const said = say("probability", { piece: "", value: likely(probability) });
@@ -211,7 +142,7 @@ function paintVectors() {
       const canvas = make("canvas", { width: rows[i].length, height: 1, "aria-hidden": "true" });
       canvas.getContext("2d").putImageData(image, 0, 0);
       canvas.addEventListener("pointermove", (event) => readVector(i, columnAt(event, rows[i].length)));
-      return make("div", { class: "vector" }, make("bdi", { title: piece, lang: SIDES[vectors.side].lang }, ...label(piece)), canvas);
+      return make("div", { class: "vector" }, make("bdi", { title: piece, lang: SIDES[vectors.side].lang }, ...oldLabel(piece)), canvas);
     }),
   );
   if (vectors.at) readVector(...vectors.at);
@@ -234,23 +165,6 @@ function readVector(row, column) {
   frame.style.setProperty("--column", column);
   frame.style.setProperty("--columns", numbers.length);
   byId("vectors").children[row].append(frame);
-}
-
-// Where a key leads from a place in a grid of so many rows and columns; null where it is no key of a grid.
-function stepInGrid(event, [row, column], rows, columns) {
-  const steps = {
-    ArrowUp: [row - 1, column],
-    ArrowDown: [row + 1, column],
-    ArrowLeft: [row, column - 1],
-    ArrowRight: [row, column + 1],
-    Home: [row, 0],
-    End: [row, Infinity],
-  };
-  if (!(event.key in steps)) return null;
-  event.preventDefault();
-  const inside = (place, count) => Math.min(Math.max(place, 0), count - 1);
-  const [nextRow, nextColumn] = steps[event.key];
-  return [inside(nextRow, rows), inside(nextColumn, columns)];
 }
 
 function moveInVectors(event) {

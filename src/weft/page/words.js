@@ -1,6 +1,6 @@
 "use strict";
 
-/* Everything that the page says, in English and in Chinese. {name} stands for a value. */
+/* What the page says, in English and in Chinese. {name} stands for a value. Each section speaks its own words. */
 
 const WORDS = {
   en: {
@@ -142,6 +142,15 @@ const WORDS = {
     "note-unfinished": "The translation found no end and was cut at its limit.",
     "note-long": "The translation is longer: what is shown is of its first {count} tokens alone.",
     cited: " ({names} et al. {year}, section {section})",
+    start: "start",
+    end: "end",
+    ribbon: "The tokens, and the place in them that the whole page is about",
+    rail: "Sections of this page",
+    "step-of": "{step} of {steps}",
+    "tint-head": "Colour: where {query} looks, by {name}",
+    "tint-foretells": "Colour: where the model looks to foretell {query}, by {name}",
+    "tint-shares": "Colour: what each token brought to {piece}",
+    "tint-reasons": "Colour: what speaks for “{label}”; red: what speaks against it",
   },
   zh: {
     language: "语言",
@@ -263,6 +272,15 @@ const WORDS = {
     "note-unfinished": "译文没有写到结尾，在长度上限处被截断。",
     "note-long": "译文更长：这里显示的一切都只来自它的前 {count} 个词元。",
     cited: "（{names} 等 {year}，{section} 节）",
+    start: "开头",
+    end: "结尾",
+    ribbon: "词元，以及整页所讲的位置",
+    rail: "本页各节",
+    "step-of": "第 {step} 个，共 {steps} 个",
+    "tint-head": "颜色：{query} 关注之处，{name}",
+    "tint-foretells": "颜色：模型预测 {query} 时关注之处，{name}",
+    "tint-shares": "颜色：各词元为 {piece} 带来了多少",
+    "tint-reasons": "颜色：支持“{label}”的程度；红色：反对",
   },
 };
 
@@ -274,7 +292,7 @@ const PAPERS = {
   additive: { names: "Bahdanau", year: 2015 },
   dot: { names: "Luong", year: 2015 },
 };
-const SECTIONS = {
+const CITED = {
   transformer: {
     "tokens-caption": "5.1",
     "tokens-probability": "3.4",
@@ -289,9 +307,16 @@ const SECTIONS = {
 // The paper and section of a sentence, as far as it has one for this model.
 function cited(key) {
   const family = data.family ?? "transformer";
-  const section = SECTIONS[family][key];
+  const section = CITED[family][key];
   return section ? say("cited", { ...PAPERS[family], section }) : "";
 }
+
+// Add the words of a section, in both languages.
+function speak(words) {
+  for (const [name, own] of Object.entries(words)) Object.assign(WORDS[name], own);
+}
+
+const hasWord = (key) => Object.hasOwn(WORDS[language], key);
 
 // A sentence of the page with its values filled in.
 function say(key, values = {}) {

@@ -71,7 +71,7 @@ def _pictures_script() -> str:
 
 def _pictures_markup() -> str:
     """Return the elements that the pictures are drawn in."""
-    found = re.search(r"<main>.*</main>\n", asset("inspect.html"), re.S)
+    found = re.search(r"<main.*</main>\n", asset("inspect.html"), re.S)
     assert found is not None
     return found[0]
 
