@@ -18,7 +18,7 @@ from weft.serve.history import history_of
 from weft.serve.refusals import Refusal, UnknownModel
 
 FIRST_LOAD = 85_000  # bytes at most, uncompressed, until a text can be translated
-WHOLE = 195_000  # all views in both languages, with the pictures of `weft inspect`
+WHOLE = 250_000  # of which 120,000 look inside
 LATER = (
     "generate", "classify", "inside", "asker", "models", "curve", "key",
 )  # fmt: skip
