@@ -5,6 +5,7 @@ is given one at a time.
 """
 
 import re
+from typing import Any
 
 from weft.data.languages import UNKNOWN, primary
 
@@ -43,6 +44,20 @@ inc ltd corp dept univ approx cf al eds jan feb mar apr aug sept oct nov dec bzw
 hrsg mme mlle mgr cie sra uds núm pág avda ecc dott dhr mevr bijv enz blz ул стр рис им проф
 """
 _NEVER_LAST = frozenset(_ABBREVIATIONS.split())
+
+
+def sentence_rules(language: str = UNKNOWN) -> dict[str, Any]:
+    """Return what `split_sentences` goes by in a language, for a program that does the same: marks,
+    each the inside of a set of a regular expression, words whose dot ends no sentence, and whether
+    a number with a dot is an ordinal.
+    """
+    return {
+        "wide": _WIDE,
+        "narrow": _NARROW,
+        "closing": _CLOSING,
+        "abbreviations": sorted(_NEVER_LAST),
+        "ordinals": primary(language) in _DOTTED_ORDINALS,
+    }
 
 
 def split_sentences(text: str, language: str = UNKNOWN) -> list[str]:

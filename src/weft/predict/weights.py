@@ -247,7 +247,12 @@ def angles(num_positions: int, head_dim: int) -> tuple[Floats, Floats]:
     each.
     """
     position = np.arange(num_positions, dtype=np.float32)
-    dimension = np.arange(0, head_dim, 2, dtype=np.float32)
-    frequency = np.float32(_BASE) ** (-dimension / np.float32(head_dim))
-    angle = position[:, None] * frequency
+    angle = position[:, None] * rotary_frequencies(head_dim)
     return np.cos(angle), np.sin(angle)
+
+
+def rotary_frequencies(head_dim: int) -> Floats:
+    """Compute by what each pair's angle grows from one position to the next, (d / 2)."""
+    dimension = np.arange(0, head_dim, 2, dtype=np.float32)
+    frequency: Floats = np.float32(_BASE) ** (-dimension / np.float32(head_dim))
+    return frequency
