@@ -82,7 +82,10 @@ def rounded_task(task: Task[Any, Any]) -> Any:
     """
     used: Any = task
     is_sinusoidal = _layers_of(task).positions == "sinusoidal"
-    return replace(used, weights=rounded_to_halves(used.weights, is_sinusoidal))
+    weights = rounded_to_halves(used.weights, is_sinusoidal)
+    # an int8 model too is computed in float32 there
+    config = used.config.model_copy(update={"weights": "float32"})
+    return replace(used, weights=weights, config=config)
 
 
 def _layers_of(task: Task[Any, Any]) -> LayerShape:
