@@ -1,0 +1,414 @@
+/* One look in stages: a query and a key, their product, the score, the softmax, and the value that is carried. */
+
+speak({
+  en: {
+    "onelook-title": "One look",
+    "onelook-title-of": "One look: {query} looks at {key}",
+    "onelook-prose":
+      "{name}. A look compares two vectors: what {query} asks, its query, and what every token offers, its key. How well they fit decides how " +
+      "much of that token’s value is carried over.",
+    "onelook-mean": "A mean of heads has no query of its own: this is head {head}.",
+    "onelook-kind": "Look",
+    "onelook-match": "Query and key, {count} numbers each, are multiplied number by number.",
+    "onelook-query": "query of {token}",
+    "onelook-key": "key of {token}",
+    "onelook-product": "product",
+    "onelook-strip-reading": "Number {number}: query {query} × key {key} = {product}.",
+    "onelook-sum": "The products add up to {sum}. Divided by √{count} = {root}, that is the score of {key}: {score}.",
+    "onelook-softmax":
+      "Every key gets a score, and the softmax turns the scores into weights that add up to 1: each is its exponential, divided by all of " +
+      "them together. {key} gets {weight}.",
+    "onelook-masked": "The {count} after it are masked: the future cannot be seen.",
+    "onelook-masked-one": "The one after it is masked: the future cannot be seen.",
+    "onelook-weights": "Scores and weights of every key",
+    "onelook-weight": "weight",
+    "onelook-score": "score",
+    "onelook-key-reading": "{key}: score {score}, weight {weight}.",
+    "onelook-key-changed": "{key}: score {score}, weight {weight}; with a temperature of {temperature}: {changed}.",
+    "onelook-key-masked": "{key} is masked: it comes later.",
+    "onelook-temperature": "Temperature of this picture",
+    "onelook-back": "1 again",
+    "onelook-value": "The weight carries the value of {key}: {weight} times each of its {count} numbers.",
+    "onelook-value-row": "value of {token}",
+    "onelook-carried": "carried: × {weight}",
+    "onelook-value-reading": "Number {number}: value {value} × {weight} = {carried}.",
+    "onelook-wrote": "Through the head’s output that wrote {share} of the logit of {token}.",
+    "onelook-check": "Query and key give the weights that were recorded, to {difference}.",
+    "onelook-check-apart": "Query and key give weights that differ from those recorded by up to {difference}: their numbers are rounded in this page.",
+    "onelook-left-out": "The queries, keys and values of {kind} are left out of this page, which would become too large with them.",
+    "onelook-caption":
+      "Dark is above zero, red below. Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1; the temperature is not part of the model, " +
+      "and changes nothing but this picture.",
+  },
+  zh: {
+    "onelook-title": "看一眼",
+    "onelook-title-of": "看一眼：{query} 看 {key}",
+    "onelook-prose": "{name}。看一眼就是比较两个向量：{query} 所问的（查询），和每个词元所给的（键）。两者有多合，就把那个词元的值带过来多少。",
+    "onelook-mean": "各头的平均没有自己的查询：这里是第 {head} 个头。",
+    "onelook-kind": "看",
+    "onelook-match": "查询和键各有 {count} 个数，逐个相乘。",
+    "onelook-query": "{token} 的查询",
+    "onelook-key": "{token} 的键",
+    "onelook-product": "乘积",
+    "onelook-strip-reading": "第 {number} 个数：查询 {query} × 键 {key} = {product}。",
+    "onelook-sum": "乘积之和是 {sum}。除以 √{count} = {root}，就是 {key} 的分数：{score}。",
+    "onelook-softmax": "每个键都有分数，softmax 把分数变成总和为 1 的权重：各自的指数除以所有指数之和。{key} 得到 {weight}。",
+    "onelook-masked": "它后面的 {count} 个被遮住：未来是看不见的。",
+    "onelook-masked-one": "它后面的一个被遮住：未来是看不见的。",
+    "onelook-weights": "每个键的分数和权重",
+    "onelook-weight": "权重",
+    "onelook-score": "分数",
+    "onelook-key-reading": "{key}：分数 {score}，权重 {weight}。",
+    "onelook-key-changed": "{key}：分数 {score}，权重 {weight}；温度为 {temperature} 时：{changed}。",
+    "onelook-key-masked": "{key} 被遮住：它在后面。",
+    "onelook-temperature": "这张图的温度",
+    "onelook-back": "恢复为 1",
+    "onelook-value": "权重带来 {key} 的值：它的 {count} 个数各乘以 {weight}。",
+    "onelook-value-row": "{token} 的值",
+    "onelook-carried": "带来：× {weight}",
+    "onelook-value-reading": "第 {number} 个数：值 {value} × {weight} = {carried}。",
+    "onelook-wrote": "经过这个头的输出，它写下了 {token} 的 logit 中的 {share}。",
+    "onelook-check": "由查询和键算出的权重与记录的一致，相差至多 {difference}。",
+    "onelook-check-apart": "由查询和键算出的权重与记录的相差至多 {difference}：它们的数在本页中经过舍入。",
+    "onelook-left-out": "{kind}的查询、键和值没有放进本页，否则页面会太大。",
+    "onelook-caption": "深色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
+  },
+});
+
+const LOOK_ROW = 26;
+const LOOK_BARS = { head: 28, bar: 112, score: 26 };
+const APART = 1e-3; // weights that are further from the recorded ones are said to be
+const onelook = { temperature: 1, now: null };
+
+section({
+  id: "onelook",
+  order: 3,
+  applies: ({ looks }) => Boolean(looks) && Object.keys(KINDS).length > 0,
+  draw: drawOneLook,
+  place: placeOneLook,
+  repaint: () => {
+    palette.clear();
+    repaintOneLook();
+  },
+});
+
+function drawOneLook(box) {
+  Object.assign(onelook, { box, temperature: 1, shape: null, weaves: [] });
+}
+
+function placeOneLook(changed) {
+  if (!["step", "row", "kind", "layer", "head", "key"].some((name) => changed.has(name))) return;
+  const now = lookNow();
+  const same = onelook.shape === shapeOfLook(now);
+  onelook.now = now;
+  onelook.shape = shapeOfLook(now);
+  if (!same) frameOneLook();
+  checkLookControls();
+  if (now.query) sayOneLook();
+  else sayLeftOut();
+  repaintOneLook();
+}
+
+// What the frame of the pictures depends on; the rest is painted into it.
+const shapeOfLook = ({ kind, query, keys }) => [kind, Boolean(query), keys.length, place.row, language].join();
+
+// The look at the place: its head, its key, and all that is computed of them.
+function lookNow() {
+  const { kind, layer } = place;
+  const row = rowIn(kind);
+  const { keys } = KINDS[kind];
+  const head = place.head === MEAN ? busiestHead(kind, layer, row) : place.head;
+  const recorded = within(mapOf(kind, layer, head), row).values;
+  const key = place.key ?? recorded.indexOf(Math.max(...recorded));
+  const base = { kind, layer, row, head, key, keys, recorded };
+  const vectors = data.looks[kind];
+  if (!vectors) return base;
+  const part = (name, at) => within(arrayOf(vectors[name]), layer, at, head).values;
+  const query = part("query", row);
+  const scores = Array.from(keys, (_, at) => (isVisible(kind, row, at) ? scoreOf(query, part("key", at)) : -Infinity));
+  return { ...base, query, keyVector: part("key", key), value: part("value", key), scores, weights: softmaxOf(scores, 1) };
+}
+
+// Of a mean of heads the one that looks hardest at one place.
+function busiestHead(kind, layer, row) {
+  const largest = [...Array(KINDS[kind].heads).keys()].map((head) => Math.max(...within(mapOf(kind, layer, head), row).values));
+  return largest.indexOf(Math.max(...largest));
+}
+
+function scoreOf(query, key) {
+  let sum = 0;
+  for (let i = 0; i < query.length; i++) sum += query[i] * key[i];
+  return sum / Math.sqrt(query.length);
+}
+
+function softmaxOf(scores, temperature) {
+  const largest = Math.max(...scores);
+  const powers = scores.map((score) => Math.exp((score - largest) / temperature));
+  const total = powers.reduce((sum, power) => sum + power, 0);
+  return powers.map((power) => power / total);
+}
+
+/* The frame of the stages */
+
+function frameOneLook() {
+  const { box, now } = onelook;
+  const say1 = (id) => make("p", { class: "stage", id });
+  onelook.controls = make("div", { class: "controls" });
+  if (!now.query) {
+    onelook.weaves = [];
+    box.replaceChildren(onelook.controls, say1("onelook-left-out"));
+    return drawLookControls();
+  }
+  const [match, soft, value] = ["match", "softmax", "value"].map((name) => make("div", { class: "stage-picture", id: `onelook-${name}-box` }));
+  const stages = make("div", { class: "stages" }, say1("onelook-match"), match, say1("onelook-sum"), say1("onelook-softmax"), temperatureControl(), soft);
+  stages.append(say1("onelook-value"), value, say1("onelook-wrote"));
+  box.replaceChildren(onelook.controls, stages, make("p", { class: "small", id: "onelook-check" }), make("p", { class: "caption" }, say("onelook-caption")));
+  drawLookControls();
+  onelook.weaves = [weaveStrips(match, ["query", "key", "product"], "onelook-strips"), weaveWeights(soft), weaveStrips(value, ["value", "carried"], "onelook-values")];
+}
+
+function drawLookControls() {
+  const { layers, heads } = KINDS[place.kind];
+  const counted = (count) => Array.from({ length: count }, (_, i) => [i, i + 1]);
+  const kinds = Object.keys(KINDS).map((kind) => [kind, say(`kind-${kind}`)]);
+  const groups = [];
+  if (kinds.length > 1) groups.push(choices(say("onelook-kind"), "onelook-kind", kinds, place.kind, (kind) => go({ kind })));
+  if (layers > 1) groups.push(choices(say("layer"), "onelook-layer", counted(layers), place.layer, (layer) => go({ layer })));
+  if (heads > 1) groups.push(choices(say("head"), "onelook-head", counted(heads), place.head, (head) => go({ head })));
+  const focused = root.activeElement?.name;
+  onelook.controls.replaceChildren(...groups);
+  if (focused?.startsWith("onelook-")) onelook.controls.querySelector(`[name="${focused}"]:checked`)?.focus();
+}
+
+function checkLookControls() {
+  const shown = { "onelook-kind": place.kind, "onelook-layer": place.layer, "onelook-head": onelook.now.head };
+  for (const input of onelook.controls.querySelectorAll("input")) input.checked = `${shown[input.name]}` === input.value;
+}
+
+function temperatureControl() {
+  const slider = make("input", { type: "range", id: "onelook-temperature", min: -2, max: 2, step: 0.1, value: 0, autocomplete: "off" });
+  const output = make("output", { for: "onelook-temperature" }, "1.00");
+  const back = make("button", { type: "button", class: "quiet", hidden: true }, say("onelook-back"));
+  const set = (power) => {
+    onelook.temperature = 2 ** power;
+    output.textContent = onelook.temperature.toFixed(2);
+    back.hidden = power === 0;
+    standInWeave(onelook.weaves[1], onelook.weaves[1].at);
+    paintWeave(onelook.weaves[1]);
+  };
+  slider.addEventListener("input", () => set(Number(slider.value)));
+  back.addEventListener("click", () => {
+    slider.value = 0;
+    set(0);
+    slider.focus();
+  });
+  return make("div", { class: "controls dial" }, make("label", { for: "onelook-temperature" }, say("onelook-temperature")), slider, output, back);
+}
+
+/* Words */
+
+// Who looks: of a decoder what was read last, or what is being written.
+function lookerNow({ kind, row }) {
+  const { rows, queries } = KINDS[kind];
+  return quoted(rows === WRITTEN && !OFFSET ? writtenAt(row).piece : queries[row]);
+}
+
+function sayOneLook() {
+  const { kind, layer, head, key, keys, row, query, scores, weights, recorded } = onelook.now;
+  const looker = lookerNow(onelook.now);
+  const token = quoted(keys[key]);
+  title("onelook", say("onelook-title-of", { query: looker, key: token }));
+  const sentences = [say("onelook-prose", { name: nameOf(kind, layer, head), query: looker })];
+  if (place.head === MEAN) sentences.push(say("onelook-mean", { head: head + 1 }));
+  prose("onelook", joined(sentences));
+  const count = query.length;
+  const values = { key: token, count, root: Math.sqrt(count).toFixed(2), score: minus(scores[key].toFixed(2)), weight: number(weights[key]) };
+  byId("onelook-match").textContent = say("onelook-match", values);
+  byId("onelook-sum").textContent = say("onelook-sum", { ...values, sum: minus((scores[key] * Math.sqrt(count)).toFixed(2)) });
+  byId("onelook-softmax").textContent = joined([say("onelook-softmax", values), ...maskSaid(kind, row, keys.length)]);
+  byId("onelook-value").textContent = say("onelook-value", values);
+  byId("onelook-wrote").textContent = lookShareSaid();
+  const difference = Math.max(...weights.map((weight, at) => Math.abs(weight - recorded[at])));
+  byId("onelook-check").textContent = say(difference > APART ? "onelook-check-apart" : "onelook-check", { difference: small(difference) });
+}
+
+function maskSaid(kind, row, count) {
+  const masked = kind === "decoder" ? count - 1 - row : 0;
+  return masked > 0 ? [say(masked === 1 ? "onelook-masked-one" : "onelook-masked", { count: masked })] : [];
+}
+
+function lookShareSaid() {
+  const { kind, layer, head, row, key } = onelook.now;
+  const leaf = data.shares?.written?.[kind];
+  if (!leaf || KINDS[kind].rows !== WRITTEN) return "";
+  const share = within(arrayOf(leaf), layer, head, row).values[key];
+  return say("onelook-wrote", { share: signed(share), token: quoted(writtenAt(place.step).piece) });
+}
+
+function sayLeftOut() {
+  title("onelook", say("onelook-title"));
+  prose("onelook", "");
+  byId("onelook-left-out").textContent = say("onelook-left-out", { kind: say(`map-${place.kind}`) });
+}
+
+/* Pictures */
+
+function repaintOneLook() {
+  const { now, weaves } = onelook;
+  if (!weaves?.length) return;
+  standInWeave(weaves[0], weaves[0].at);
+  standInWeave(weaves[1], [weaves[1].at[0], now.key]);
+  standInWeave(weaves[2], weaves[2].at);
+  weaves.forEach(paintWeave);
+}
+
+function weaveStrips(box, names, id) {
+  const count = onelook.now.query.length;
+  const side = box.clientWidth < 560 ? 96 : 150;
+  const width = Math.max(Math.min(Math.floor((box.clientWidth - side) / count), 30), 9);
+  const edges = Array.from({ length: count + 1 }, (_, i) => i * width);
+  const tops = Array.from({ length: names.length + 1 }, (_, i) => i * LOOK_ROW);
+  const read = id === "onelook-strips" ? (_, at) => readProduct(at) : (_, at) => readValue(at);
+  const paint = (context, first, last, x) => paintStrips(context, names, first, last, x);
+  const paintHeads = (context) => names.forEach((name, i) => paintStripName(context, name, side, (i + 0.5) * LOOK_ROW));
+  return weave(box, { id, name: names.map((name) => stripName(name)).join(" · "), rows: names.length, columns: count, edges, tops, side, paint, paintHeads, read, choose: () => {} });
+}
+
+function stripName(name) {
+  const { key, keys, weights } = onelook.now;
+  const token = name === "query" ? lookerNow(onelook.now) : quoted(keys[key]);
+  return say({ value: "onelook-value-row" }[name] ?? `onelook-${name}`, { token, weight: number(weights[key]) });
+}
+
+function stripNumbers(name) {
+  const { query, keyVector, value, weights, key } = onelook.now;
+  if (name === "product") return query.map((number, i) => number * keyVector[i]);
+  return { query, key: keyVector, value }[name] ?? value.map((number) => number * weights[key]);
+}
+
+function readProduct(at) {
+  const { query, keyVector } = onelook.now;
+  return say("onelook-strip-reading", { number: at + 1, query: signed(query[at], 3), key: signed(keyVector[at], 3), product: signed(query[at] * keyVector[at], 3) });
+}
+
+function readValue(at) {
+  const { value, weights, key } = onelook.now;
+  return say("onelook-value-reading", { number: at + 1, value: signed(value[at], 3), weight: number(weights[key]), carried: signed(value[at] * weights[key], 3) });
+}
+
+// Ink above zero, red below; what is carried is as pale as its weight is small.
+function paintStrips(context, names, first, last, x) {
+  const colours = [hueOf("ink"), hueOf("minus")];
+  names.forEach((name, row) => {
+    const numbers = stripNumbers(name);
+    const largest = Math.max(...stripNumbers(name === "carried" ? "value" : name).map(Math.abs), 1e-9);
+    for (let at = first; at < last; at++) {
+      const depth = 0.03 + 0.85 * Math.sqrt(Math.abs(numbers[at]) / largest);
+      context.fillStyle = `rgb(${colours[numbers[at] < 0 ? 1 : 0]} / ${depth})`;
+      context.fillRect(x(at) + 0.5, row * LOOK_ROW + 2, x(at + 1) - x(at) - 1, LOOK_ROW - 4);
+    }
+  });
+}
+
+function paintStripName(context, name, side, middle) {
+  context.textAlign = "right";
+  context.fillStyle = tinted("muted", 1);
+  lettering(context, 13);
+  context.fillText(fitted(context, stripName(name), side - 10), side - 10, middle);
+}
+
+function weaveWeights(box) {
+  const { keys, kind } = onelook.now;
+  const side = box.clientWidth < 560 ? 52 : 150;
+  const { head, bar: height, score } = LOOK_BARS;
+  const width = Math.floor(Math.min(Math.max((box.clientWidth - side) / keys.length, 50), 84));
+  return weave(box, {
+    id: "onelook-weights",
+    name: say("onelook-weights"),
+    lang: SIDES[KINDS[kind].cols].lang,
+    rows: 1,
+    columns: keys.length,
+    edges: Array.from({ length: keys.length + 1 }, (_, i) => i * width),
+    tops: [head, head + height + score],
+    side,
+    paint: paintWeights,
+    paintHeads: paintWeightHeads,
+    read: (_, key) => readKey(key),
+    choose: (_, key) => isVisible(kind, onelook.now.row, key) && go({ key }),
+  });
+}
+
+function readKey(at) {
+  const { kind, row, keys, scores, weights } = onelook.now;
+  const { temperature } = onelook;
+  const key = quoted(keys[at]);
+  if (!isVisible(kind, row, at)) return say("onelook-key-masked", { key });
+  const values = { key, score: minus(scores[at].toFixed(2)), weight: number(weights[at]), temperature: temperature.toFixed(2) };
+  if (temperature === 1) return say("onelook-key-reading", values);
+  return say("onelook-key-changed", { ...values, changed: number(softmaxOf(scores, temperature)[at]) });
+}
+
+function paintWeights(context, first, last, x) {
+  const { kind, row, keys, key, scores, weights } = onelook.now;
+  const { head, bar: height, score } = LOOK_BARS;
+  const changed = softmaxOf(scores, onelook.temperature);
+  const role = KINDS[kind].cols === WRITTEN ? "target" : "source";
+  const colours = { ink: tinted("ink", 1), muted: tinted("muted", 1), fill: tinted(role, 0.78), pale: tinted(role, 0.07) };
+  const texts = [];
+  context.textAlign = "center";
+  for (let at = first; at < last; at++) {
+    const bounds = { left: x(at) + 3, width: x(at + 1) - x(at) - 6, middle: (x(at) + x(at + 1)) / 2 };
+    const colour = at === key ? colours.ink : colours.muted;
+    texts.push([15, at === key ? 650 : 400, colour, plainly(keys[at]), bounds.middle, head / 2, bounds.width]);
+    if (!isVisible(kind, row, at)) {
+      paintHatch(context, bounds.left, head, bounds.width, height, colours.muted);
+      continue;
+    }
+    texts.push(paintWeightBar(context, bounds, changed[at], weights[at], colours));
+    texts.push([12, at === key ? 600 : 400, colour, minus(scores[at].toFixed(2)), bounds.middle, head + height + score / 2, bounds.width]);
+  }
+  writeTexts(context, texts);
+  if (key >= first && key < last) paintChosen(context, x(key), x(key + 1) - x(key), head + height + score);
+}
+
+// The bar of a weight as the slider has it, with a line where it is in the model; returns its number.
+function paintWeightBar(context, { left, width, middle }, weight, real, { ink, muted, fill, pale }) {
+  const { head, bar: height } = LOOK_BARS;
+  const room = height - 16;
+  context.fillStyle = pale;
+  context.fillRect(left, head, width, height);
+  context.fillStyle = fill;
+  context.fillRect(left, head + height - room * weight, width, room * weight);
+  if (onelook.temperature !== 1) {
+    context.fillStyle = ink;
+    context.fillRect(left, head + height - room * real - 1, width, 1.5);
+  }
+  const isLarge = weight > 0.05;
+  return [11.5, isLarge ? 600 : 400, isLarge ? ink : muted, number(weight), middle, head + height - room * weight - 8, width + 6];
+}
+
+function paintHatch(context, left, top, width, height, colour) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width, height);
+  context.clip();
+  context.strokeStyle = colour;
+  context.globalAlpha = 0.35;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let at = left - height; at < left + width; at += 7) {
+    context.moveTo(at, top + height);
+    context.lineTo(at + height, top);
+  }
+  context.stroke();
+  context.restore();
+}
+
+function paintWeightHeads(context, side) {
+  const { head, bar: height, score } = LOOK_BARS;
+  context.textAlign = "right";
+  context.fillStyle = tinted("muted", 1);
+  lettering(context, 13);
+  context.fillText(say("onelook-weight"), side - 10, head + height - 10);
+  context.fillText(say("onelook-score"), side - 10, head + height + score / 2);
+}

@@ -1,0 +1,277 @@
+/* Who wrote it: the logit of the chosen token as a sum of what each part of the model wrote. */
+
+speak({
+  en: {
+    "wrote-title": "Who wrote it",
+    "wrote-title-of": "Who wrote {token}",
+    "wrote-prose-written":
+      "{token} has a logit of {logit}, above the mean of all {count} tokens. That number is a sum: every part of the model has written " +
+      "its share of it, and the shares add up exactly.",
+    "wrote-above-mean": "above the mean of all labels",
+    "wrote-above-zero": "counted from zero",
+    "wrote-prose-label": "{token} has a logit of {logit}, {above}. That number is a sum: every part has its share of it.",
+    "wrote-prose-source": "{share} of it, {percent} %, came from the source.",
+    "wrote-prose-source-alone": "{share} of it came from the source.",
+    "wrote-prose-most": "The most came from “{part}”: {value}.",
+    "wrote-parts": "Shares of each part",
+    "wrote-sum": "Sum {sum}; the logit is {logit}; they differ by {error} (at most {most} at any token here).",
+    "wrote-by-head": "“{part}”, by head",
+    "wrote-by-token": "and by the token that it looked at",
+    "wrote-by-token-head": "and by the token that head {head} looked at",
+    "wrote-head": "head {head}",
+    "wrote-all-heads": "all heads",
+    "wrote-others": "{count} others",
+    "wrote-no-heads": "“{part}” has no heads: its share, {value}, cannot be divided further.",
+    "wrote-from-source": "How much of each token came from the source",
+    "wrote-from-source-reading": "{token}: {share} of {logit} came from the source, {percent} %.",
+    "wrote-from-source-reading-alone": "{token}: {share} came from the source; its logit is {logit}.",
+    "wrote-caption":
+      "With the scale of every norm held as it was in this pass, the output is a sum of what the parts wrote, and the logit is that sum " +
+      "read by the token’s row of the output matrix (direct logit attribution: Elhage et al. 2021, “A Mathematical Framework for Transformer " +
+      "Circuits”). All biases, those of norms too, have a row of their own. A share says what was written, not what would have been " +
+      "without it.",
+  },
+  zh: {
+    "wrote-title": "是谁写的",
+    "wrote-title-of": "是谁写了{token}",
+    "wrote-prose-written": "{token} 的 logit 比全部 {count} 个词元的平均高 {logit}。这个数是一个和：模型的每一部分都写下了自己的一份，各份加起来恰好等于它。",
+    "wrote-above-mean": "比全部标签的平均高",
+    "wrote-above-zero": "从零算起是",
+    "wrote-prose-label": "{token} 的 logit {above} {logit}。这个数是一个和：每一部分都有自己的一份。",
+    "wrote-prose-source": "其中 {share}（{percent}%）来自源文。",
+    "wrote-prose-source-alone": "其中 {share} 来自源文。",
+    "wrote-prose-most": "最多的一份来自“{part}”：{value}。",
+    "wrote-parts": "每一部分的份额",
+    "wrote-sum": "和为 {sum}，logit 为 {logit}，相差 {error}（这里任何词元最多差 {most}）。",
+    "wrote-by-head": "“{part}”，按头分",
+    "wrote-by-token": "再按所看的词元分",
+    "wrote-by-token-head": "再按第 {head} 个头所看的词元分",
+    "wrote-head": "第 {head} 个头",
+    "wrote-all-heads": "所有头",
+    "wrote-others": "其余 {count} 个",
+    "wrote-no-heads": "“{part}”没有头：它的份额 {value} 不能再分。",
+    "wrote-from-source": "每个词元有多少来自源文",
+    "wrote-from-source-reading": "{token}：{logit} 中有 {share} 来自源文，{percent}%。",
+    "wrote-from-source-reading-alone": "{token}：{share} 来自源文；它的 logit 是 {logit}。",
+    "wrote-caption":
+      "把每个归一化的缩放固定为这次计算的值，输出就是各部分所写之和，而 logit 是用该词元在输出矩阵中的那一行去读这个和" +
+      "（直接 logit 归因：Elhage 等 2021，“A Mathematical Framework for Transformer Circuits”）。所有偏置（包括归一化的）单独成一行。" +
+      "份额说的是写下了什么，而不是没有它会怎样。",
+  },
+});
+
+const WROTE_TOKENS = 12; // so many of the tokens that a part looked at have a row of their own
+const WROTE_STRIP = { head: 26, bar: 56 };
+const wrote = { all: MEAN, parts: null, detail: null, strip: null };
+
+section({
+  id: "wrote",
+  order: 6,
+  applies: ({ shares }) => Boolean(shares?.values && (arrayOf(shares.values)?.values.length ?? 0) > 0),
+  draw: drawWrote,
+  place: placeWrote,
+  repaint: () => repaintWeave(wrote.strip),
+});
+
+function drawWrote(box) {
+  wrote.strip = null;
+  wrote.all = MEAN;
+  wrote.parts = make("div", { id: "wrote-parts" });
+  wrote.sum = make("p", { class: "small", id: "wrote-sum" });
+  wrote.detail = make("div", { class: "wrote-detail", id: "wrote-detail" });
+  wrote.labels = make("div", { class: "controls" });
+  box.append(wrote.labels, make("div", { class: "halves" }, make("div", {}, wrote.parts, wrote.sum), wrote.detail));
+  if (data.shares.source) drawSourceStrip(box);
+  box.append(make("p", { class: "caption" }, say("wrote-caption")));
+}
+
+function placeWrote(changed) {
+  if (changed.has("part") || changed.has("step")) wrote.all = MEAN;
+  if (!["step", "part", "label", "head", "layer", "kind", "key"].some((name) => changed.has(name))) return;
+  const now = sharesNow();
+  const chosen = partNow(now);
+  title("wrote", say("wrote-title-of", { token: now.token }));
+  prose("wrote", wroteProse(now));
+  if (!WRITTEN) drawWroteLabels();
+  drawWroteParts(now, chosen);
+  drawWroteDetail(now, chosen);
+  if (wrote.strip) {
+    standInWeave(wrote.strip, [0, place.step]);
+    paintWeave(wrote.strip);
+  }
+}
+
+// The label that is shown of a classifier, as far as its shares are there.
+const labelNow = () => Math.min(place.label, arrayOf(data.shares.logit).values.length - 1);
+
+// The shares at the place: {rows, values, logit, token}.
+function sharesNow() {
+  const { rows } = data.shares;
+  const all = arrayOf(data.shares.values);
+  const at = WRITTEN ? place.step : labelNow();
+  const values = WRITTEN ? rows.map((_, i) => all.values[i * all.shape[1] + at]) : [...within(all, at).values];
+  const token = WRITTEN ? quoted(writtenAt(at).piece) : `“${data.labels[at].label}”`;
+  return { rows, values, logit: arrayOf(data.shares.logit).values[at], token, at };
+}
+
+const KIND_OF = { cross: "cross", self: "decoder" };
+const hasHeads = ({ part }) => WRITTEN && Boolean(data.shares.written?.[KIND_OF[part]]);
+
+// The row that is looked into: the chosen one, or that which wrote most through its heads.
+function partNow({ rows, values }) {
+  const chosen = rows.findIndex((row) => keyOfPart(row) === place.part);
+  if (chosen >= 0) return chosen;
+  const heads = rows.map((row, i) => i).filter((i) => hasHeads(rows[i]));
+  return (heads.length ? heads : [...rows.keys()]).reduce((best, i) => (values[i] > values[best] ? i : best));
+}
+
+function wroteProse({ rows, values, logit, token, at }) {
+  const said = { token, logit: logit.toFixed(2), count: grouped(data.choices?.count ?? 0), above: say(`wrote-above-${data.shares.above ?? "mean"}`) };
+  const sentences = [say(WRITTEN ? "wrote-prose-written" : "wrote-prose-label", said)];
+  if (data.shares.source) sentences.push(sourceSaid("wrote-prose-source", at));
+  else {
+    const most = values.indexOf(Math.max(...values));
+    sentences.push(say("wrote-prose-most", { part: wroteName(rows[most]), value: signed(values[most]) }));
+  }
+  return joined(sentences);
+}
+
+// How much came from the source; of a logit near zero a percentage says nothing.
+function sourceSaid(key, step) {
+  const [share, logit] = [arrayOf(data.shares.source).values[step], arrayOf(data.shares.logit).values[step]];
+  const token = quoted(writtenAt(step).piece);
+  const values = { token, share: signed(share), logit: logit.toFixed(2), percent: Math.round((100 * share) / logit) };
+  return say(logit > 0.5 && share >= 0 && share <= logit ? key : `${key}-alone`, values);
+}
+
+// A part's name with the token that it is about: what entered the model at this place.
+function wroteName(row) {
+  const { piece } = WRITTEN ? { piece: place.step === 0 && !OFFSET ? "<bos>" : writtenAt(place.step - 1).piece } : { piece: null };
+  return nameOfPart(row, piece === null ? "" : quoted(piece));
+}
+
+function drawWroteLabels() {
+  const labels = data.labels.slice(0, arrayOf(data.shares.logit).values.length).map(({ label: name }, i) => [i, name]);
+  wrote.labels.replaceChildren(choices(say("label"), "wrote-label", labels, labelNow(), (label) => go({ label })));
+}
+
+function drawWroteParts({ rows, values, logit }, chosen) {
+  const list = rows.map((row, i) => ({ key: keyOfPart(row), name: wroteName(row), value: values[i], role: roleOf(row), chosen: i === chosen }));
+  drawAmounts(wrote.parts, list, { name: say("wrote-parts"), choose: choosePart });
+  const sum = values.reduce((total, value) => total + value, 0);
+  const said = { sum: signed(sum), logit: signed(logit), error: small(Math.abs(sum - logit)), most: small(data.shares.error) };
+  wrote.sum.textContent = say("wrote-sum", said);
+}
+
+// A small difference: as many digits as it takes to see it.
+const small = (value) => (value === 0 ? "0" : value < 1e-4 ? value.toExponential(0).replace("e-", " × 10⁻").replace(/(?<=⁻)\d+/, raised) : value.toFixed(4));
+const raised = (digits) => [...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
+
+// The map of a part is looked at with it.
+function choosePart(key) {
+  const row = data.shares.rows.find((each) => keyOfPart(each) === key);
+  go({ part: key, ...(hasHeads(row) && KINDS[KIND_OF[row.part]] ? { kind: KIND_OF[row.part], layer: row.layer, tint: place.tint } : {}) });
+}
+
+function drawWroteDetail({ rows, values, at }, chosen) {
+  const row = rows[chosen];
+  const name = wroteName(row);
+  if (!hasHeads(row)) {
+    const said = say("wrote-no-heads", { part: name, value: signed(values[chosen]) });
+    return wrote.detail.replaceChildren(...(WRITTEN ? [make("p", { class: "small" }, said)] : []));
+  }
+  const kind = KIND_OF[row.part];
+  const { heads, keys } = byHeadAndKey(kind, row.layer, at);
+  const lists = [make("div", { id: "wrote-heads" }), make("div", { id: "wrote-tokens" })];
+  const title = (text) => make("h3", {}, text);
+  const byToken = wrote.all === MEAN ? say("wrote-by-token") : say("wrote-by-token-head", { head: wrote.all + 1 });
+  wrote.detail.replaceChildren(title(say("wrote-by-head", { part: name })), lists[0], title(byToken), lists[1]);
+  drawHeadAmounts(lists[0], kind, row, heads);
+  drawTokenAmounts(lists[1], kind, row, keys);
+}
+
+// What each head wrote, and what it, or all of them, carried from each key.
+function byHeadAndKey(kind, layer, step) {
+  const all = arrayOf(data.shares.written[kind]);
+  const maps = Array.from({ length: all.shape[1] }, (_, head) => within(all, layer, head, step).values);
+  const heads = maps.map((values) => values.reduce((sum, value) => sum + value, 0));
+  const shown = wrote.all === MEAN ? maps : [maps[wrote.all]];
+  const keys = Array.from(maps[0], (_, key) => shown.reduce((sum, values) => sum + values[key], 0));
+  return { heads, keys };
+}
+
+function drawHeadAmounts(list, kind, { layer, part }, heads) {
+  const total = heads.reduce((sum, value) => sum + value, 0);
+  const role = roleOf({ part });
+  const rows = [...heads.entries()].map(([head, value]) => ({ key: head, name: say("wrote-head", { head: head + 1 }), value, role, chosen: wrote.all === head }));
+  if (rows.length > 1) rows.unshift({ key: MEAN, name: say("wrote-all-heads"), value: total, role, chosen: wrote.all === MEAN });
+  const choose = (key) => {
+    wrote.all = Number(key);
+    drawWroteDetail(sharesNow(), partNow(sharesNow()));
+    root.querySelector(`#wrote-heads [data-key="${key}"]`)?.focus({ preventScroll: true });
+    if (KINDS[kind] && wrote.all !== MEAN) keepingHead(() => go({ kind, layer, head: wrote.all, tint: place.tint }));
+  };
+  drawAmounts(list, rows, { name: say("wrote-by-head", { part: wroteName({ part, layer }) }), choose });
+}
+
+function keepingHead(change) {
+  const { all } = wrote;
+  change();
+  wrote.all = all;
+}
+
+function drawTokenAmounts(list, kind, { layer, part }, values) {
+  const { keys, cols } = KINDS[kind];
+  const seen = [...values.keys()].filter((key) => isVisible(kind, place.step, key));
+  const shown = seen.toSorted((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, WROTE_TOKENS);
+  const role = roleOf({ part });
+  const token = (key) => ({ key, name: plainly(keys[key]), lang: SIDES[cols].lang, value: values[key], role, chosen: place.kind === kind && place.layer === layer && place.key === key });
+  const rows = shown.toSorted((a, b) => a - b).map(token);
+  const others = seen.filter((key) => !shown.includes(key));
+  const rest = { key: "", name: say("wrote-others", { count: others.length }), value: others.reduce((sum, key) => sum + values[key], 0) };
+  const choose = (key) => key !== "" && keepingHead(() => go({ kind, layer, key: Number(key), tint: place.tint }));
+  drawAmounts(list, others.length ? [...rows, rest] : rows, { name: say("wrote-by-token"), choose });
+}
+
+/* Every token's share from the source */
+
+function drawSourceStrip(box) {
+  const width = Math.floor(Math.min(Math.max(box.clientWidth / numSteps(), 46), 72));
+  box.append(make("h3", {}, say("wrote-from-source")));
+  wrote.strip = weave(box, {
+    id: "wrote-source",
+    name: say("wrote-from-source"),
+    lang: SIDES.target.lang,
+    rows: 1,
+    columns: numSteps(),
+    edges: Array.from({ length: numSteps() + 1 }, (_, i) => i * width),
+    tops: [WROTE_STRIP.head, WROTE_STRIP.head + WROTE_STRIP.bar],
+    side: 0,
+    paint: paintSourceStrip,
+    paintHeads: () => {},
+    read: (_, step) => sourceSaid("wrote-from-source-reading", step),
+    choose: (_, step) => go({ step }),
+  });
+}
+
+function paintSourceStrip(context, first, last, x) {
+  const { head, bar: height } = WROTE_STRIP;
+  const [ink, muted, hue, pale] = [tinted("ink", 1), tinted("muted", 1), tinted("source", 0.75), tinted("source", 0.09)];
+  const [shares, logits] = [arrayOf(data.shares.source).values, arrayOf(data.shares.logit).values];
+  const texts = [];
+  context.textAlign = "center";
+  for (let step = first; step < last; step++) {
+    const [left, width] = [x(step), x(step + 1) - x(step)];
+    const portion = logits[step] > 0 ? Math.min(Math.max(shares[step] / logits[step], 0), 1) : 0;
+    const room = height - 18;
+    context.fillStyle = pale;
+    context.fillRect(left + 3, head, width - 6, room);
+    context.fillStyle = hue;
+    context.fillRect(left + 3, head + room * (1 - portion), width - 6, room * portion);
+    const [colour, weight] = step === place.step ? [ink, 650] : [muted, 400];
+    const amount = logits[step] > 0.5 ? `${Math.round((100 * shares[step]) / logits[step])} %` : signed(shares[step]);
+    texts.push([15, weight, colour, plainly(writtenAt(step).piece), left + width / 2, head / 2, width - 6]);
+    texts.push([11, weight, colour, minus(amount), left + width / 2, head + height - 8, width]);
+  }
+  writeTexts(context, texts);
+}
