@@ -3,7 +3,6 @@ any network.
 """
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -386,14 +385,6 @@ def test_layers_of_one_head_are_chosen_without_a_mean(open_page, inspection):
     assert page.locator("#overview-caption").inner_text().startswith("Every layer")
 
 
-def test_one_token_after_the_other_is_section_3(page):
-    assert (
-        page.locator("#steps-section .caption")
-        .inner_text()
-        .endswith("(Vaswani et al. 2017, section 3).")
-    )
-
-
 def choose(page, name: str) -> None:
     page.get_by_role("radio", name=name, exact=True).check(force=True)
 
@@ -576,7 +567,6 @@ def test_all_pictures_speak_of_the_same_place(page, inspection):
             f"“{inspection.tgt_pieces[2]}”"
             in page.locator("#considered-title").inner_text()
         )
-        assert page.locator("#step").input_value() == "3"
         if kind != "Encoder":
             assert (
                 page.locator("#reading")
@@ -585,16 +575,7 @@ def test_all_pictures_speak_of_the_same_place(page, inspection):
             )
     choose(page, "Encoder")
     page.locator("#target button").nth(4).click()
-    assert page.locator("#step").input_value() == "5"
-    page.locator("#step-before").click()
-    assert places(page)["target"] == [3]
-    choose(page, "Cross")
-    page.locator("#step-before").click()
-    assert places(page)["target"] == [2]
-    assert (
-        page.locator("#map th[scope=row].marked").get_attribute("title")
-        == inspection.tgt_pieces[2]
-    )
+    assert places(page)["target"] == [4]
 
 
 def test_a_source_token_is_carried_to_the_encoder(page, inspection):
@@ -602,112 +583,6 @@ def test_a_source_token_is_carried_to_the_encoder(page, inspection):
     choose(page, "Encoder")
     page.mouse.move(1, 1)
     assert places(page) == {"source": [3], "target": [0]}
-
-
-def test_the_decoder_step_by_step(page, inspection):
-    for step in range(1, 4):
-        written = page.locator("#step-target .token").all_inner_texts()
-        assert written == ["<bos>", *inspection.tgt_pieces[:step]]
-        weights = page.locator("#step-source .token").evaluate_all(
-            "tokens => tokens.map(t => Number(t.style.getPropertyValue('--shade')))"
-        )
-        assert weights == pytest.approx(
-            expected_shades(inspection.cross[-1].mean(0)[step - 1]), abs=0.01
-        )
-        assert (
-            page.locator("#step-choices li.chosen b").inner_text()
-            == inspection.tgt_pieces[step - 1]
-        )
-        page.locator("#step-after").click()
-    page.locator("#step").focus()
-    page.keyboard.press("End")
-    assert page.locator("#step-target .token").count() == len(inspection.tgt_ids) + 1
-
-
-def test_the_beam_is_a_tree_with_every_branch(page, inspection):
-    nodes = inspection.beam.nodes
-    choose(page, "all branches")
-    assert page.locator("#beam [role=treeitem]").count() == len(nodes)
-    assert page.locator("#beam g.best").count() == len(inspection.tgt_ids)
-    page.locator("#beam g[tabindex='0']").focus()
-    best = [node for node in nodes if node.is_best]
-    page.locator(f"#beam [data-node='{nodes.index(best[0])}']").focus()
-    for node in best[1:]:
-        page.keyboard.press("ArrowRight")
-        reading = page.locator("#beam-reading").inner_text()
-        assert reading.startswith(f"Step {node.step}, ")
-        assert f"{node.log_prob:.3f}" in reading
-    assert "ended with score" in reading or "still open" in reading
-    page.keyboard.press("ArrowLeft")
-    assert (
-        page.locator("#beam-reading").inner_text().startswith(f"Step {best[-2].step}, ")
-    )
-    choose(page, "branches of two steps and more")
-    assert page.locator("#beam g.best").count() == len(inspection.tgt_ids)
-    assert page.locator("#beam [role=treeitem]").count() <= len(nodes)
-
-
-@pytest.mark.parametrize("shown", ["all branches", "branches of two steps and more"])
-def test_branches_of_the_beam_stand_close_but_never_on_each_other(
-    page, inspection, shown
-):
-    choose(page, shown)
-    boxes = page.locator("#beam g text").evaluate_all(
-        "all => all.map(text => text.getBBox()).map(b => [b.x, b.y, b.width, b.height])"
-    )
-    places = sorted((round(y), x, width) for x, y, width, _ in boxes)
-    assert all(
-        x + width <= next_x
-        for (y, x, width), (next_y, next_x, _) in pairwise(places)
-        if y == next_y
-    )
-    ends = sum(node.fate != "goes on" for node in inspection.beam.nodes)
-    assert len({y for y, _, _ in places}) < ends
-
-
-def test_the_node_of_the_beam_is_in_view(open_page, inspection):
-    page = open_page(inspection, width=360)
-    box, nodes = page.locator("#beam"), inspection.beam.nodes
-    best = [number for number, node in enumerate(nodes) if node.is_best]
-    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
-    assert page.evaluate("window.scrollY") == 0
-    assert page.locator("#beam [tabindex='0']").get_attribute("data-node") == str(
-        best[0]
-    )
-    choose(page, "all branches")
-    page.locator("#beam [tabindex='0']").focus()
-    for key in (
-        "End",
-        "Home",
-        *["ArrowRight"] * (len(best) - 1),
-        *["ArrowDown"] * 5,
-        "Home",
-        "ArrowDown",
-        "End",
-    ):
-        page.keyboard.press(key)
-        at = page.locator("#beam g:focus")
-        assert is_inside(at.bounding_box(), box.bounding_box())
-        assert is_inside(
-            at.bounding_box(), {"x": 0, "y": 0, "width": 360, "height": 800}
-        )
-        if key == "End":
-            assert nodes[int(at.get_attribute("data-node"))].fate != "goes on"
-        if key == "Home":
-            assert nodes[int(at.get_attribute("data-node"))].parent is None
-
-
-def test_the_beam_begins_on_the_best_way(open_page, inspection):
-    first, second = inspection.beam.nodes[:2]
-    assert first.step == second.step == 1
-    nodes = [replace(node, is_best=False) for node in inspection.beam.nodes]
-    nodes[1] = replace(second, is_best=True)
-    page = open_page(replace(inspection, beam=replace(inspection.beam, nodes=nodes)))
-    assert (
-        page.locator("#beam-reading")
-        .inner_text()
-        .startswith(f"Step 1, “{second.piece}”")
-    )
 
 
 def test_the_texts_stand_at_the_top(page, inspection):
@@ -723,7 +598,10 @@ def test_the_texts_stand_at_the_top(page, inspection):
 
 
 def test_words_that_belong_together(page, inspection):
-    assert page.locator("#alignment dt").all_inner_texts() == inspection.alignment.tgt
+    assert (
+        page.locator("#alignment-words dt").all_inner_texts()
+        == inspection.alignment.tgt
+    )
 
 
 @pytest.fixture(scope="module")
@@ -780,7 +658,6 @@ def test_a_language_model_shows_what_comes_next(open_page, language):
     assert page.title() == "How the model reads this: To be, or"
     assert page.locator("#text .marked bdi").all_inner_texts() == ["▁To"]
     assert page.locator("#considered-title").inner_text() == "Most probable at “To”"
-    assert page.locator("#next li b").all_inner_texts() == ["▁not", "▁to", "▁be"]
     shown = [
         "<bos>",
         *language.pieces[1:],
@@ -798,34 +675,18 @@ def test_a_language_model_shows_what_comes_next(open_page, language):
         == "“start” is given: the model did not choose it"
     )
     assert page.locator("#considered li").count() == 0
-    hidden = [
-        "labels-section",
-        "reasons-section",
-        "steps-section",
-        "beam-section",
-        "alignment-section",
-    ]
-    assert all(page.locator(f"#{section}").is_hidden() for section in hidden)
+    hidden = ["reasons", "lanes", "alignment"]
+    assert all(page.locator(f"#{section}").count() == 0 for section in hidden)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_a_small_probability_is_not_shown_as_none(open_page, language):
     chosen = [replace(choice, probability=0.00003) for choice in language.chosen]
-    last = replace(language.next[-1], probability=0.00049)
-    page = open_page(replace(language, chosen=chosen, next=[*language.next, last]))
+    page = open_page(replace(language, chosen=chosen))
     name = page.locator("#text button").nth(1).text_content()
     assert name.endswith("probability < 0.001")
-    assert page.locator("#next li").last.inner_text().endswith("< 0.001")
     shown = page.locator("main").inner_text()
     assert "0.000" not in shown.replace("< 0.001", "")
-
-
-def test_a_line_break_is_seen(open_page, language):
-    page = open_page(
-        replace(language, next=[Choice("\n", 4, 0.6), *language.next], lang="und")
-    )
-    assert page.locator("#next li b").first.inner_text() == "↵"
-    assert page.locator(".sentence .lang").inner_text() == ""
 
 
 @pytest.mark.parametrize("layers", [0, 2])
@@ -850,26 +711,27 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
         cut=True,
     )
     page = open_page(inspection, width=360)
-    assert page.locator("#labels li").all_inner_texts() == ["good\n0.800", "bad\n0.200"]
-    assert page.locator("#reasons td span:last-child").all_inner_texts()[:2] == [
-        "0.100",
-        "0.000",
-    ]
-    assert "agree with a correlation of 0.97" in page.locator("#agreement").inner_text()
+    table = page.locator("#choosing-table tbody tr").all_inner_texts()
+    assert [row.split() for row in table] == [["good", "0.800"], ["bad", "0.200"]]
+    read = "([row, column]) => woven.get('reasons-grid').picture.read(row, column)"
+    assert page.evaluate(read, [0, 1]) == "gradient × vector: “warm” −0.4000."
+    assert page.evaluate(read, [1, 2]) == "left out: “film” +0.9000."
+    assert "“film” speaks most for it, +1.20" in page.locator("#reasons").inner_text()
+    assert "agree with a correlation of 0.97" in page.locator("#reasons").inner_text()
+    page.get_by_role("radio", name="left out", exact=True).check(force=True)
+    assert "“film” speaks most for it, +0.900" in page.locator("#reasons").inner_text()
     apart = [replace(reasons[0], agreement=-0.7), reasons[1]]
-    said = open_page(replace(inspection, contributions=apart)).locator("#agreement")
-    assert "The two do not agree (correlation -0.70): the gradient" in said.inner_text()
+    said = open_page(replace(inspection, contributions=apart)).locator("#reasons")
+    assert "do not agree (correlation −0.70): the gradient" in said.inner_text()
     assert "n-gram" not in page.locator("main").inner_text()
     grams = open_page(replace(inspection, ngrams=3))
-    assert "tokens (n-grams) count" in grams.locator("#agreement").inner_text()
     assert "n-grams of up to 3" in grams.locator("#vectors-caption").inner_text()
     choose(page, "bad")
-    assert page.locator("#reasons tbody tr").nth(2).inner_text().split() == [
-        "▁film",
-        "-1.000",
-        "-0.800",
-    ]
-    assert "cannot be compared" in page.locator("#agreement").inner_text()
+    assert page.evaluate(read, [0, 2]) == "gradient × vector: “film” −1.0000."
+    assert "cannot be compared" in page.locator("#reasons").inner_text()
+    assert page.locator("#reasons-text span").all_inner_texts() == ["a", "warm", "film"]
+    below = page.locator("#reasons-text span.below").all_inner_texts()
+    assert below == ["film"]  # by what is left out
     assert page.locator("#attention-none").is_visible() == (layers == 0)
     assert page.locator("#map").is_visible() == (layers > 0)
     if not layers:
@@ -877,7 +739,3 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
         assert attention.split("\n\n")[1:] == ["This model has no attention layers."]
     assert "first 128 tokens" in page.locator("#notes").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    names = page.locator("#reasons tbody th").evaluate_all(
-        "all => all.map(e => [e.clientWidth, e.clientHeight])"
-    )
-    assert all(width > 30 and height < 40 for width, height in names)

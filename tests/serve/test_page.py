@@ -618,11 +618,12 @@ def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> N
     assert chosen.get_attribute("title") == "Layer 1, head 2"
     page.locator("#map tbody tr").nth(2).locator("td").nth(1).hover()
     assert page.locator("#reading").inner_text().startswith("“runs” looks at “Hund”: ")
-    page.locator("#step-after").click()
-    assert page.locator("#step-reading").inner_text() == "Step 2 of 5"
+    page.locator("#ribbon .step").last.click()
+    assert page.locator("#step-count").inner_text() == "2 of 5"
+    assert page.locator("#lanes-grid-cell").get_attribute("aria-label")[:7] == "Step 2,"
     page.locator("#speak").click()
     page.wait_for_function(
-        "() => document.getElementById('pictures')?.shadowRoot.getElementById('step-reading')?.innerText[0] === '第'"
+        "() => document.getElementById('pictures')?.shadowRoot.getElementById('step-count')?.innerText[0] === '第'"
     )
     assert page.title() == "看内部 · Weft"
 
@@ -631,13 +632,12 @@ def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> N
 def test_pictures_change_with_the_task_of_the_model(open_page: Any) -> None:
     page = open_page("inside")
     page.locator("#look-text").fill("Ein Hund")
-    page.wait_for_selector("#beam-section:not([hidden])")
+    page.wait_for_selector("#lanes")
     page.locator("#model").select_option("questions")
-    page.wait_for_selector("#reasons-section:not([hidden])")
-    assert page.locator("#beam-section").is_hidden()
+    page.wait_for_selector("#reasons")
+    assert page.locator("#lanes").count() == 0
     page.locator("#model").select_option("plays")
-    page.wait_for_selector("#next-section:not([hidden])")
-    assert page.locator("#reasons-section").is_hidden()
+    page.wait_for_selector("#reasons", state="detached")
 
 
 @pytest.mark.long
@@ -675,7 +675,7 @@ def test_what_was_typed_is_looked_at_from_the_menu_too(open_page: Any) -> None:
     page = open_page()
     translate(page, "\nEin Hund rennt", "\na dog runs")
     page.locator("nav a[href='#inside']").click()
-    page.wait_for_selector("#beam-section:not([hidden])")
+    page.wait_for_selector("#lanes")
     assert page.locator("#look-text").input_value() == "Ein Hund rennt"
     assert page.locator("#model").input_value() == "de-en"
     options = page.locator("#model option").all_inner_texts()

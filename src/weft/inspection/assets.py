@@ -13,8 +13,15 @@ SCRIPTS = (
     "ribbon.js",
     "tokens.js",
     "attention.js",
-    "beam.js",
-    "contributions.js",
+    "weave.js",
+    "parts.js",
+    "reasons.js",
+    "onelook.js",
+    "loom.js",
+    "wrote.js",
+    "alignment.js",
+    "choosing.js",
+    "lanes.js",
     "inspect.js",
     "alone.js",
 )
@@ -26,9 +33,9 @@ def asset(name: str) -> str:
     return content.replace("\r\n", "\n")
 
 
-def stylesheet(name: str) -> str:
+def stylesheet(*names: str) -> str:
     """Return the style of every page, and what a page adds to it."""
-    return asset("base.css") + asset(name)
+    return "".join(asset(name) for name in ("base.css", *names))
 
 
 def fingerprint(content: str) -> str:

@@ -50,7 +50,7 @@ def _page(data: dict[str, Any]) -> str:
     """Return the page with style, script and data inside; only these two, known by their hashes,
     may act in it.
     """
-    style = stylesheet("inspect.css")
+    style = stylesheet("inspect.css", "sections.css")
     script = "".join(asset(name) for name in SCRIPTS)
     policy = (
         f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; "

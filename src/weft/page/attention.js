@@ -160,7 +160,6 @@ function pin(place) {
   pinned = place;
   asked = askedAt(place) ?? asked;
   point(place);
-  drawStep();
 }
 
 // Ask about a token of the written side, whatever is shown.
@@ -302,7 +301,6 @@ function show(changes) {
   paintMap();
   describeMap();
   point(pinned);
-  drawStep();
 }
 
 // Another kind has other tokens, and may have other layers and heads.

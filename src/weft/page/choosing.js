@@ -28,12 +28,7 @@ speak({
     "choosing-others": "the other {count}",
     "choosing-cut": "cut",
     "choosing-kept": "Kept: {count} tokens.",
-    "choosing-kept-between": "Kept: between {count} and {most} tokens.",
-    "choosing-kept-more": "Kept: more than the {count} tokens recorded here.",
-    "choosing-exact": "All numbers are exact: of the tokens that are not listed the page has their sum.",
-    "choosing-bounds":
-      "Of the {count} tokens that are not recorded the page has only their sum at temperature 1. At another temperature their sum lies between " +
-      "two bounds, all of it on few tokens or spread over all: so some numbers are ranges.",
+    "choosing-kept-more": "It takes more than the {count} tokens recorded here to reach {p}: shown without that cut.",
     "choosing-caption":
       "The temperature divides the logits; then top-k keeps the k most probable tokens (Fan et al. 2018), and top-p the smallest set whose " +
       "probabilities reach p (nucleus sampling: Holtzman et al. 2020).",
@@ -64,10 +59,7 @@ speak({
     "choosing-others": "其余 {count} 个",
     "choosing-cut": "去掉",
     "choosing-kept": "保留 {count} 个词元。",
-    "choosing-kept-between": "保留 {count} 到 {most} 个词元。",
-    "choosing-kept-more": "保留的比这里记录的 {count} 个还多。",
-    "choosing-exact": "所有的数都是精确的：没有列出的词元，本页有它们的总和。",
-    "choosing-bounds": "没有记录的 {count} 个词元，本页只有温度为 1 时的总和。在别的温度下，总和介于两个界限之间（集中在少数词元上，或平均分给全部）：所以有些数是范围。",
+    "choosing-kept-more": "要达到 {p}，需要的词元比这里记录的 {count} 个还多：这里不作这一截取。",
     "choosing-caption": "温度去除 logit；然后 top-k 保留最可能的 k 个词元（Fan 等 2018），top-p 保留概率达到 p 的最小集合（核采样：Holtzman 等 2020）。",
     "choosing-search": "这个译文不是随机抽取的，而是搜索得到的：见“搜索”一节。",
   },
@@ -80,7 +72,7 @@ const choosing = { isLog: false, temperature: 1, k: null, p: 1 };
 section({
   id: "choosing",
   order: 7,
-  applies: ({ choices: recorded, task }) => Boolean(recorded?.logits) || task === "classification",
+  applies: ({ choices: recorded, task }) => Boolean(recorded?.rests) || task === "classification",
   draw: drawChoosing,
   place: placeChoosing,
 });
@@ -108,12 +100,12 @@ function drawChoosingControls() {
   };
   choosing.controls.replaceChildren(choices(say("choosing-scale"), "choosing-scale", scales, choosing.isLog, setScale));
   if (!WRITTEN) return;
-  const { count } = data.choices;
+  const { count, temperatures } = data.choices;
   const most = Math.min(arrayOf(data.choices.ids).shape[1], count);
   const dials = [
-    dial("temperature", { min: -2, max: 2, step: 0.1 }, Math.log2(choosing.temperature), (at) => (choosing.temperature = 2 ** at), () => choosing.temperature.toFixed(2)),
-    dial("top-k", { min: 1, max: most + 1, step: 1 }, choosing.k ?? most + 1, (at) => (choosing.k = at > most ? null : at), () => choosing.k ?? say("choosing-all")),
-    dial("top-p", { min: 0.05, max: 1, step: 0.05 }, choosing.p, (at) => (choosing.p = at), () => (choosing.p < 1 ? choosing.p.toFixed(2) : say("choosing-all"))),
+    choosingDial("temperature", { min: 0, max: temperatures.length - 1, step: 1 }, temperatures.indexOf(choosing.temperature), (at) => (choosing.temperature = temperatures[at]), () => choosing.temperature.toFixed(2)),
+    choosingDial("top-k", { min: 1, max: most + 1, step: 1 }, choosing.k ?? most + 1, (at) => (choosing.k = at > most ? null : at), () => choosing.k ?? say("choosing-all")),
+    choosingDial("top-p", { min: 0.05, max: 1, step: 0.05 }, choosing.p, (at) => (choosing.p = at), () => (choosing.p < 1 ? choosing.p.toFixed(2) : say("choosing-all"))),
   ];
   const reset = () => {
     Object.assign(choosing, { temperature: 1, k: null, p: 1 });
@@ -124,7 +116,7 @@ function drawChoosingControls() {
   choosing.controls.append(...dials, make("button", { type: "button", class: "quiet", id: "choosing-back", click: reset }, say("choosing-back")));
 }
 
-function dial(name, range, value, set, read) {
+function choosingDial(name, range, value, set, read) {
   const id = `choosing-${name}`;
   const output = make("output", { for: id }, `${read()}`);
   const slider = make("input", { type: "range", id, ...range, value, autocomplete: "off" });
@@ -136,51 +128,40 @@ function dial(name, range, value, set, read) {
   return make("div", { class: "dial" }, make("label", { for: id }, say(id)), slider, output);
 }
 
-/* The arithmetic: what the settings make of the recorded logits */
+/* The arithmetic: what the settings make of the recorded logits, exactly */
 
-// The listed tokens at a step, and the sum of all others: {ids, logits, rest, others}.
+// The listed tokens at a step; `rests` are the logarithms of the sums of all others' exponentials, one for each temperature.
 function recordedChoices(step) {
-  const [ids, logits] = [within(arrayOf(data.choices.ids), step).values, within(arrayOf(data.choices.logits), step).values];
-  return { ids, logits, rest: arrayOf(data.choices.rest).values[step], others: data.choices.count - ids.length };
+  const { ids, logits, rests, temperatures, count } = data.choices;
+  const listed = within(arrayOf(ids), step).values;
+  const list = { ids: listed, logits: within(arrayOf(logits), step).values, others: count - listed.length };
+  return { ...list, rests: within(arrayOf(rests), step).values, temperatures };
 }
 
-// The exponentials of the listed ones, divided by that of the first, and the bounds between which the sum of all others is.
-function exponentials({ logits, rest, others }, temperature) {
-  const first = logits[0];
-  const listed = Array.from(logits, (logit) => Math.exp((logit - first) / temperature));
-  const sum = others > 0 ? Math.exp(rest - first) : 0;
-  if (sum === 0 || temperature === 1) return { listed, least: sum, most: sum };
-  const largest = Math.exp(logits.at(-1) - first);
-  const power = 1 / temperature;
-  const spread = others * (sum / others) ** power; // every one of them the same
-  const packed = (sum / largest) * largest ** power; // as few as can be, none larger than the last one listed
-  return { listed, least: Math.min(spread, packed), most: Math.max(spread, packed) };
+// The exponentials of the listed ones and of all others together, divided by that of the first.
+function exponentials({ logits, rests, others, temperatures }, temperature) {
+  const first = logits[0] / temperature;
+  const rest = others > 0 ? Math.exp(rests[temperatures.indexOf(temperature)] - first) : 0;
+  return { listed: Array.from(logits, (logit) => Math.exp(logit / temperature - first)), rest };
 }
 
-// Each listed token's probability with the settings as [least, most], null where it is cut; the same of all others.
+// Each listed token's probability as the settings leave it, null where it is cut; and that of all others together.
 function chosenBy(recorded, { temperature, k, p }) {
-  const { listed, least, most } = exponentials(recorded, temperature);
-  const cutByK = k !== null && k < recorded.logits.length + recorded.others;
+  const { listed, rest } = exponentials(recorded, temperature);
+  const cutByK = k !== null && k < listed.length + recorded.others;
   const kept = cutByK ? listed.slice(0, k) : listed;
-  const bounds = cutByK ? [0, 0] : [least, most];
-  const counts = bounds.map((rest) => nucleus(kept, rest, p));
-  const count = Math.max(...counts);
-  const isBeyond = count > kept.length;
-  const restKept = isBeyond || (p >= 1 && !cutByK);
-  const sum = kept.slice(0, count).reduce((total, value) => total + value, 0);
-  const totals = (restKept ? bounds : [0, 0]).map((rest) => sum + rest);
-  const between = (value) => [value / totals[1], value / totals[0]];
-  return {
-    probabilities: listed.map((value, i) => (i < Math.min(count, kept.length) ? between(value) : null)),
-    others: restKept ? [bounds[0] / totals[0], bounds[1] / totals[1]] : null,
-    counts: counts.map((each) => Math.min(each, kept.length)).sort((a, b) => a - b),
-    isBeyond: isBeyond && p < 1,
-    isExact: bounds[0] === bounds[1],
-  };
+  const beside = cutByK ? 0 : rest;
+  const count = nucleusOf(kept, beside, p);
+  const isBeyond = count > kept.length; // what it takes is not all recorded, so that nothing is cut
+  const others = cutByK || (p < 1 && !isBeyond) ? null : beside;
+  const left = kept.slice(0, count);
+  const total = left.reduce((sum, value) => sum + value, others ?? 0);
+  const probabilities = listed.map((value, i) => (i < left.length ? value / total : null));
+  return { probabilities, others: others === null ? null : others / total, count: left.length, isBeyond };
 }
 
 // How many of the kept tokens it takes to reach p; one more than there are where they do not reach it.
-function nucleus(kept, rest, p) {
+function nucleusOf(kept, rest, p) {
   if (p >= 1) return kept.length;
   const total = kept.reduce((sum, value) => sum + value, rest);
   let reached = 0;
@@ -205,7 +186,7 @@ function sayChoosing() {
   const { probabilities } = chosenBy(recordedChoices(place.step), { temperature: 1, k: null, p: 1 });
   const { piece, id } = writtenAt(place.step);
   title("choosing", say("choosing-title-of", { token: quoted(piece) }));
-  const values = { count: grouped(data.choices.count), first: quoted(pieceOf(ids[0])), value: likely(probabilities[0][0]) };
+  const values = { count: grouped(data.choices.count), first: quoted(pieceOf(ids[0])), value: likely(probabilities[0]) };
   const sentences = [say("choosing-prose", values)];
   const less = logits[0] - logits[1];
   const times = Math.exp(less);
@@ -236,18 +217,17 @@ function tokenRows() {
     const name = label(pieceOf(recorded.ids[i]));
     return choiceRow(name, recorded.logits[i].toFixed(2), asIs.probabilities[i], isSet ? now.probabilities[i] : undefined, recorded.ids[i] === id);
   });
-  rows.push(othersRow(recorded, shown, asIs, isSet ? now : null));
-  sayKept(now, recorded, isSet);
+  if (recorded.ids.length + recorded.others > shown.length) rows.push(othersRow(recorded, shown, asIs, isSet ? now : null));
+  sayKept(now, recorded);
   return { heads: ["token", "logit", "probability", ...(isSet ? ["changed"] : [])], rows };
 }
 
 // All that has no row of its own.
 function othersRow(recorded, shown, asIs, now) {
   const unlisted = [...recorded.ids.keys()].filter((i) => !shown.includes(i));
-  const sum = (of) => {
-    const listed = unlisted.map((i) => of.probabilities[i]).filter(Boolean);
-    if (!of.others && !listed.length) return null;
-    return [0, 1].map((bound) => listed.reduce((total, each) => total + each[bound], of.others?.[bound] ?? 0));
+  const sum = ({ probabilities, others }) => {
+    const left = [...unlisted.map((i) => probabilities[i]), others].filter((each) => each !== null);
+    return left.length ? left.reduce((total, each) => total + each, 0) : null;
   };
   const count = unlisted.length + recorded.others;
   return choiceRow(say("choosing-others", { count: grouped(count) }), "", sum(asIs), now ? sum(now) : undefined, false, "others");
@@ -255,7 +235,7 @@ function othersRow(recorded, shown, asIs, now) {
 
 function labelRows() {
   choosing.said.textContent = "";
-  const rows = data.labels.map(({ label: name, probability }, i) => choiceRow(name, null, [probability, probability], undefined, i === place.label));
+  const rows = data.labels.map(({ label: name, probability }, i) => choiceRow(name, null, probability, undefined, i === place.label));
   return { heads: ["label", "probability"], rows };
 }
 
@@ -269,20 +249,14 @@ function choiceRow(name, logit, probability, changed, isChosen, kind = "") {
   return row;
 }
 
-function chanceCell([least, most], kind) {
+function chanceCell(probability, kind) {
   const filled = make("i");
-  const middle = (least + most) / 2;
-  filled.style.setProperty("--size", choosing.isLog ? Math.max(1 - Math.log(Math.max(middle, LEAST_SHOWN)) / Math.log(LEAST_SHOWN), 0) : middle);
-  const [low, high] = [likely(least), likely(most)];
-  const said = most - least < 0.0005 || low === high ? likely(middle) : `${low} – ${high}`;
-  return make("td", { class: `chance ${kind}` }, make("span", { class: "meter", "aria-hidden": "true" }, filled), make("span", {}, said));
+  filled.style.setProperty("--size", choosing.isLog ? Math.max(1 - Math.log(Math.max(probability, LEAST_SHOWN)) / Math.log(LEAST_SHOWN), 0) : probability);
+  return make("td", { class: `chance ${kind}` }, make("span", { class: "meter", "aria-hidden": "true" }, filled), make("span", {}, likely(probability)));
 }
 
-function sayKept({ counts, isBeyond, isExact }, { others, ids }, isSet) {
+function sayKept({ count, isBeyond }, { ids }) {
   const isCut = choosing.k !== null || choosing.p < 1;
-  const sentences = [];
-  if (isSet && isCut && isBeyond) sentences.push(say("choosing-kept-more", { count: ids.length }));
-  else if (isSet && isCut) sentences.push(say(counts[0] === counts[1] ? "choosing-kept" : "choosing-kept-between", { count: counts[0], most: counts[1] }));
-  sentences.push(say(isExact ? "choosing-exact" : "choosing-bounds", { count: grouped(others) }));
-  choosing.said.textContent = joined(sentences);
+  const values = { count: isBeyond ? ids.length : count, p: choosing.p.toFixed(2) };
+  choosing.said.textContent = isCut ? say(isBeyond ? "choosing-kept-more" : "choosing-kept", values) : "";
 }

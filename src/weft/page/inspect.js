@@ -1,23 +1,16 @@
 /* The sections as they were before the frame. */
 
 function beginOld() {
-  reasons = 0;
   Object.assign(vectors, { side: Object.keys(SIDES)[0], at: null });
   FIRST = OFFSET + (data.start === "between" && SIDES[WRITTEN].ids.length > OFFSET + 1 ? 1 : 0);
   startMaps();
-  startBeam();
 }
 
 function drawOld() {
   for (const element of root.querySelectorAll("[data-say]")) element.textContent = say(element.dataset.say);
   drawSentences();
-  drawLabels();
-  drawNext();
   drawVectors();
   drawAttention();
-  drawSteps();
-  drawBeam();
-  drawAlignment();
   if (!shown.kind) point(pinned);
 }
 
@@ -31,5 +24,4 @@ function repaintOld() {
 function listenOld() {
   listenToVectors();
   listenToMaps();
-  listenToBeam();
 }

@@ -2,56 +2,56 @@
 
 speak({
   en: {
-    "part-of-layer": "{layer} · {part}",
-    "part-layer": "layer {layer}",
-    "part-embedding": "what was just written",
-    "part-read": "the token just read",
-    "part-words": "the tokens alone",
-    "part-self": "looks back",
-    "part-around": "looks around",
-    "part-cross": "looks at source",
-    "part-feed-forward": "feed-forward",
-    "part-recurrent": "recurrent",
-    "part-output": "output",
-    "part-pooling": "pooling",
-    "part-bag": "bag of n-grams",
-    "part-bag-of": "groups of {n} tokens",
-    "part-bag-1": "single tokens",
-    "part-bag-2": "pairs of tokens",
-    "part-norm": "norm",
-    "part-token": "the token itself, {piece}",
-    "part-positions": "its position",
-    "part-ngrams-of": "the last {n} tokens together",
-    "part-matches-of": "seen before: the last {n} tokens",
-    "part-ngrams": "n-grams",
-    "part-matches": "copied match",
-    "part-biases": "biases",
+    "named-of-layer": "{layer} · {part}",
+    "named-layer": "layer {layer}",
+    "named-embedding": "what was just written",
+    "named-read": "the token just read",
+    "named-words": "the tokens alone",
+    "named-self": "looks back",
+    "named-around": "looks around",
+    "named-cross": "looks at source",
+    "named-feed-forward": "feed-forward",
+    "named-recurrent": "recurrent",
+    "named-output": "output",
+    "named-pooling": "pooling",
+    "named-bag": "bag of n-grams",
+    "named-bag-of": "groups of {n} tokens",
+    "named-bag-1": "single tokens",
+    "named-bag-2": "pairs of tokens",
+    "named-norm": "norm",
+    "named-token": "the token itself, {piece}",
+    "named-positions": "its position",
+    "named-ngrams-of": "the last {n} tokens together",
+    "named-matches-of": "seen before: the last {n} tokens",
+    "named-ngrams": "n-grams",
+    "named-matches": "copied match",
+    "named-biases": "biases",
   },
   zh: {
-    "part-of-layer": "{layer} · {part}",
-    "part-layer": "第 {layer} 层",
-    "part-embedding": "刚写下的词元",
-    "part-read": "刚读到的词元",
-    "part-words": "仅词元本身",
-    "part-self": "回看",
-    "part-around": "环顾",
-    "part-cross": "看源文",
-    "part-feed-forward": "前馈",
-    "part-recurrent": "循环",
-    "part-output": "输出",
-    "part-pooling": "汇总",
-    "part-bag": "n 元组袋",
-    "part-bag-of": "{n} 个词元的组合",
-    "part-bag-1": "单个词元",
-    "part-bag-2": "两个词元的组合",
-    "part-norm": "归一化",
-    "part-token": "词元本身 {piece}",
-    "part-positions": "它的位置",
-    "part-ngrams-of": "最后 {n} 个词元合在一起",
-    "part-matches-of": "前文出现过：最后 {n} 个词元",
-    "part-ngrams": "n 元组",
-    "part-matches": "照抄的匹配",
-    "part-biases": "偏置",
+    "named-of-layer": "{layer} · {part}",
+    "named-layer": "第 {layer} 层",
+    "named-embedding": "刚写下的词元",
+    "named-read": "刚读到的词元",
+    "named-words": "仅词元本身",
+    "named-self": "回看",
+    "named-around": "环顾",
+    "named-cross": "看源文",
+    "named-feed-forward": "前馈",
+    "named-recurrent": "循环",
+    "named-output": "输出",
+    "named-pooling": "汇总",
+    "named-bag": "n 元组袋",
+    "named-bag-of": "{n} 个词元的组合",
+    "named-bag-1": "单个词元",
+    "named-bag-2": "两个词元的组合",
+    "named-norm": "归一化",
+    "named-token": "词元本身 {piece}",
+    "named-positions": "它的位置",
+    "named-ngrams-of": "最后 {n} 个词元合在一起",
+    "named-matches-of": "前文出现过：最后 {n} 个词元",
+    "named-ngrams": "n 元组",
+    "named-matches": "照抄的匹配",
+    "named-biases": "偏置",
   },
 });
 
@@ -65,11 +65,11 @@ const keyOfPart = ({ part, layer, n }) => [part, layer ?? n].filter((each) => ea
 
 function nameOfPart(row, piece = "") {
   const { part, layer, n } = row;
-  if (part === "embedding") return say({ translation: "part-embedding", "language-modelling": "part-read", classification: "part-words" }[data.task]);
-  if (part === "recurrent") return say("part-layer", { layer: layer + 1 });
-  if (n) return say(hasWord(`part-${part}-${n}`) ? `part-${part}-${n}` : `part-${part}-of`, { n });
-  const name = say(part === "self" && isRead() ? "part-around" : `part-${part}`, { piece });
-  return layer === null || layer === undefined ? name : say("part-of-layer", { layer: layer + 1, part: name });
+  if (part === "embedding") return say({ translation: "named-embedding", "language-modelling": "named-read", classification: "named-words" }[data.task]);
+  if (part === "recurrent") return say("named-layer", { layer: layer + 1 });
+  if (n) return say(hasWord(`named-${part}-${n}`) ? `named-${part}-${n}` : `named-${part}-of`, { n });
+  const name = say(part === "self" && isRead() ? "named-around" : `named-${part}`, { piece });
+  return layer === null || layer === undefined ? name : say("named-of-layer", { layer: layer + 1, part: name });
 }
 
 // A token of the written side by its number.
@@ -122,3 +122,7 @@ const digitsFor = (largest) => (largest >= 1 ? 2 : largest >= 0.1 ? 3 : 4);
 
 // A number with the sign that mathematics has.
 const minus = (text) => text.replace("-", "−");
+
+// A small difference: as many digits as it takes to see it.
+const small = (value) => (value === 0 ? "0" : value < 1e-4 ? value.toExponential(0).replace("e-", " × 10⁻").replace(/(?<=⁻)\d+/, raised) : value.toFixed(4));
+const raised = (digits) => [...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");

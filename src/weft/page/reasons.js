@@ -83,12 +83,24 @@ function reasonsNow() {
   const { gradient, left_out } = data.contributions[label];
   const all = { exact: exactShares(label), gradient: arrayOf(gradient).values, left_out: arrayOf(left_out).values };
   const measures = Object.entries(all).filter(([, values]) => values);
-  const groups = (data.shares?.ngrams ?? []).filter(({ n }) => n > 1);
   return {
     label,
     measures: measures.map(([name, values]) => ({ name, values })),
-    groups: groups.map(({ n, values }) => ({ n, values: within(arrayOf(values), label).values })).filter(({ values }) => values.length),
+    groups: groupsOf(label),
   };
+}
+
+// Groups by their lengths: {n, values}, where values has the share of that which begins at each token, NaN where none does.
+function groupsOf(label) {
+  const recorded = data.shares?.ngrams;
+  if (!recorded) return [];
+  const [lengths, starts] = [arrayOf(recorded.n).values, arrayOf(recorded.start).values];
+  const shares = within(arrayOf(recorded.values), label).values;
+  return [...new Set(lengths)].map((n) => {
+    const values = new Float32Array(SIDES.text.pieces.length).fill(NaN);
+    lengths.forEach((length, i) => length === n && (values[starts[i]] = shares[i]));
+    return { n, values };
+  });
 }
 
 function exactShares(label) {
@@ -212,7 +224,7 @@ function readReason(row, column) {
     return say("reasons-token", { measure: say(`measure-${name}`), token: quoted(pieces[column]), value: signed(values[column], 4) });
   }
   const { n, values } = groups[row];
-  if (column >= values.length) return say("reasons-no-group", { count: n, token: quoted(pieces[column]) });
+  if (Number.isNaN(values[column])) return say("reasons-no-group", { count: n, token: quoted(pieces[column]) });
   return say("reasons-group", { count: n, token: quoted(groupText(column, n)), value: signed(values[column], 3) });
 }
 
@@ -225,9 +237,9 @@ function paintReasons(context, first, last, x) {
   context.textAlign = "center";
   for (let column = first; column < last; column++) paintReasonToken(context, column, x, colours);
   const longest = Math.max(0, ...groups.map(({ n }) => n));
-  const largest = Math.max(1e-9, ...groups.flatMap(({ values }) => Array.from(values, Math.abs)));
+  const largest = Math.max(1e-9, ...groups.flatMap(({ values }) => Array.from(values, (value) => Math.abs(value) || 0)));
   groups.forEach((group, row) => {
-    for (let at = Math.max(first - longest, 0); at < Math.min(last, group.values.length); at++) paintSpan(context, group, at, x, tops[row], largest, colours);
+    for (let at = Math.max(first - longest, 0); at < last; at++) paintSpan(context, group, at, x, tops[row], largest, colours);
   });
   measures.forEach(({ values }, i) => paintMeasure(context, values, first, last, x, tops[groups.length + i], colours));
   if (place.token >= first && place.token < last) paintChosen(context, x(place.token), x(place.token + 1) - x(place.token), tops.at(-1));
@@ -244,7 +256,7 @@ function paintReasonToken(context, column, x, { ink, muted }) {
 // A group under its tokens; those that overlap stand below each other.
 function paintSpan(context, { n, values }, at, x, top, largest, { ink, above, below }) {
   const value = values[at];
-  if (value === 0) return;
+  if (!value) return;
   const [left, right] = [x(at) + 2, x(at + n) - 2];
   const y = top + (at % n) * REASONS.span;
   context.fillStyle = `rgb(${value < 0 ? below : above} / ${0.04 + 0.42 * Math.sqrt(Math.abs(value) / largest)})`;

@@ -88,55 +88,9 @@ const WORDS = {
     probability: "{piece}, probability {value}",
     "most-probable": "Most probable at {piece}",
     given: "{piece} is given: the model did not choose it",
-    "steps-title": "Step by step",
-    step: "Step {step} of {steps}",
     before: "Step before",
     after: "Next step",
-    "steps-caption":
-      "The decoder writes one token after the other: it has what stands before the marked place, looks at the source, " +
-      "tinted by the attention that is chosen above, and gives every token it knows a probability{cited}.",
-    "beam-title": "Beam search",
-    "beam-caption":
-      "Of all beginnings the search keeps the {beam} most probable at each step. Bold is the way to the translation; × " +
-      "ends a branch that was dropped there; a number is the score of what ended, its log-probability divided by " +
-      "((5 + length) / 6)^{penalty} (Wu et al. 2016, equation 14; Vaswani et al. 2017, section 6.1).",
-    "beam-all": "all branches",
-    "beam-lasting": "branches of two steps and more",
-    "beam-shown": "Show",
-    "beam-reading": "Step {step}, {piece}: probability {probability}, log-probability so far {total}; {fate}",
-    "fate-goes on": "continued",
-    "fate-dropped": "dropped at step {next}",
-    "fate-ended": "ended with score {score}",
-    "fate-open": "still open when the search had its answer",
-    "alignment-title": "Word alignment",
-    "alignment-caption":
-      "For each word of the translation the source words that its tokens looked at most, by the last layer’s mean of " +
-      "heads: a hint, not a dictionary (Bahdanau et al. 2015, section 5.2.1).",
-    "alignment-alone":
-      "For each word of the translation the source words that its tokens looked at most: a hint, not a dictionary " +
-      "(Bahdanau et al. 2015, section 5.2.1).",
-    "next-title": "What comes next",
-    "next-caption":
-      "The most probable tokens after the text, with their probabilities (Vaswani et al. 2017, section 3.4).",
-    "labels-title": "Label",
-    "labels-caption": "The probability of each label, the most probable first.",
-    "reasons-title": "What each token adds",
-    "reasons-caption":
-      "By how much each token raises (blue) or lowers (orange) the log-probability of the label: by gradient times vector " +
-      "(Denil et al. 2014), and by what is lost where the token is left out.",
-    "reasons-ngrams":
-      "Groups of up to {ngrams} tokens (n-grams) count as well. The gradient divides an n-gram’s share among its tokens; a " +
-      "token that is left out takes its n-grams along, its neighbours form new ones, and the shares of all others grow. So " +
-      "a token may be blue by one measure and orange by the other.",
-    agreement: "The two agree with a correlation of {value}.",
-    disagreement:
-      "The two do not agree (correlation {value}): the gradient is a straight line at this text, leaving a token out is a " +
-      "step away from it, and tokens act together.",
-    "no-agreement": "The two cannot be compared on so few tokens.",
     label: "Label",
-    token: "Token",
-    gradient: "Gradient × vector",
-    "left-out": "Left out",
     "note-segments": "The text is translated in {count} segments: what is shown, the translation too, is of the first alone.",
     "note-cut": "The text was longer: what is shown, the answer too, is of its first {count} tokens alone.",
     "note-unfinished": "The translation found no end and was cut at its limit.",
@@ -226,47 +180,9 @@ const WORDS = {
     probability: "{piece}，概率 {value}",
     "most-probable": "{piece} 处最可能的词元",
     given: "{piece} 是给定的，不是模型选的",
-    "steps-title": "逐步解码",
-    step: "第 {step} 步，共 {steps} 步",
     before: "上一步",
     after: "下一步",
-    "steps-caption":
-      "解码器一个接一个地写词元：它已有标记位置之前的内容，按上面所选的注意力关注源文（以深浅表示），并给每个已知词元" +
-      "一个概率{cited}。",
-    "beam-title": "束搜索",
-    "beam-caption":
-      "搜索在每一步只保留最可能的 {beam} 个开头。粗体是通向译文的路径；× 表示分支在此被放弃；数字是已结束者的得分，" +
-      "即对数概率除以 ((5 + 长度) / 6)^{penalty}（Wu 等 2016，式 14；Vaswani 等 2017，6.1 节）。",
-    "beam-all": "所有分支",
-    "beam-lasting": "两步及以上的分支",
-    "beam-shown": "显示",
-    "beam-reading": "第 {step} 步，{piece}：概率 {probability}，累计对数概率 {total}；{fate}",
-    "fate-goes on": "继续",
-    "fate-dropped": "在第 {next} 步被放弃",
-    "fate-ended": "结束，得分 {score}",
-    "fate-open": "搜索得出答案时仍未结束",
-    "alignment-title": "词对齐",
-    "alignment-caption":
-      "译文的每个词，以及写它时最关注的源文词（最后一层各头的平均）：只是线索，不是词典（Bahdanau 等 2015，5.2.1 节）。",
-    "alignment-alone": "译文的每个词，以及写它时最关注的源文词：只是线索，不是词典（Bahdanau 等 2015，5.2.1 节）。",
-    "next-title": "接下来是什么",
-    "next-caption": "这段文字之后最可能的词元及其概率（Vaswani 等 2017，3.4 节）。",
-    "labels-title": "标签",
-    "labels-caption": "每个标签的概率，最可能的在前。",
-    "reasons-title": "每个词元的贡献",
-    "reasons-caption":
-      "每个词元使该标签的对数概率升高（蓝）或降低（橙）多少：用梯度乘以向量（Denil 等 2014），以及去掉该词元后损失多少。",
-    "reasons-ngrams":
-      "至多 {ngrams} 个词元的组合（n 元组）也起作用。梯度把一个 n 元组的份额平分给它的词元；去掉一个词元时，它的 n 元组也一起" +
-      "消失，相邻词元组成新的 n 元组，其余部分的份额随之变大。所以一个词元可能在一种量法下是蓝色，在另一种下是橙色。",
-    agreement: "两者的相关系数是 {value}。",
-    disagreement:
-      "两者并不一致（相关系数 {value}）：梯度是这段文字处的一条直线，去掉一个词元却是离开它的一步，而且词元共同起作用。",
-    "no-agreement": "词元太少，两者无法比较。",
     label: "标签",
-    token: "词元",
-    gradient: "梯度 × 向量",
-    "left-out": "去掉后",
     "note-segments": "这段文字分成 {count} 段翻译：这里显示的一切，连同译文，都只来自第一段。",
     "note-cut": "文字更长：这里显示的一切，连同结果，都只来自前 {count} 个词元。",
     "note-unfinished": "译文没有写到结尾，在长度上限处被截断。",
@@ -298,10 +214,9 @@ const CITED = {
     "tokens-probability": "3.4",
     "vectors-alone": "3.4",
     "caption-cross": "3.2.3",
-    "steps-caption": "3",
   },
-  additive: { "tokens-probability": "3.1", "caption-cross": "3.1", "steps-caption": "3.1" },
-  dot: { "tokens-probability": "3", "caption-cross": "3.1", "steps-caption": "2" },
+  additive: { "tokens-probability": "3.1", "caption-cross": "3.1" },
+  dot: { "tokens-probability": "3", "caption-cross": "3.1" },
 };
 
 // The paper and section of a sentence, as far as it has one for this model.

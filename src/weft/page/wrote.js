@@ -163,10 +163,6 @@ function drawWroteParts({ rows, values, logit }, chosen) {
   wrote.sum.textContent = say("wrote-sum", said);
 }
 
-// A small difference: as many digits as it takes to see it.
-const small = (value) => (value === 0 ? "0" : value < 1e-4 ? value.toExponential(0).replace("e-", " × 10⁻").replace(/(?<=⁻)\d+/, raised) : value.toFixed(4));
-const raised = (digits) => [...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
-
 // The map of a part is looked at with it.
 function choosePart(key) {
   const row = data.shares.rows.find((each) => keyOfPart(each) === key);

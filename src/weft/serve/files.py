@@ -23,7 +23,11 @@ _TYPES = {
     "js": "text/javascript",
     "svg": "image/svg+xml",
 }
-_SHARED = ("base.css", "inspect.css")  # that the page has in common with others
+_SHARED = (
+    "base.css",
+    "inspect.css",
+    "sections.css",
+)  # that the page has in common with others
 _ALONE = "alone.js"  # is of an inspection that is a file
 _EXPORTS = "export { begin, listen, repaint };\n"
 

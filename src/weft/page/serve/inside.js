@@ -30,7 +30,7 @@ async function draw(inspection) {
   const root = parts.pictures.shadowRoot;
   const isNew = drawnTask !== inspection.task;
   if (isNew) {
-    const styles = ["base.css", "inspect.css", "serve/inside.css"];
+    const styles = ["base.css", "inspect.css", "sections.css", "serve/inside.css"];
     const links = styles.map((name) => make("link", { rel: "stylesheet", href: new URL(name, PAGE) }));
     const loaded = links.map((link) => new Promise((resolve) => (link.onload = link.onerror = resolve)));
     root.replaceChildren(...links, await frame());
