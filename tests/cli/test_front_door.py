@@ -34,6 +34,7 @@ VERBS = [
     "quantize",
     "average",
     "distill",
+    "export",
     "inspect",
     "diagnose",
     "selfcheck",

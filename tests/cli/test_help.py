@@ -140,7 +140,6 @@ def test_a_second_name_is_taken_and_not_shown(command: Command) -> None:
     ("word", "said"),
     [
         ("server", "weft serve FOLDER serves models over HTTP"),
-        ("export", "Weft writes no other program's format"),
         ("pack", "without its folder run/"),
         ("predict", "weft translate, weft classify or weft generate"),
         ("fit", "weft train DATA trains a model"),
@@ -148,7 +147,7 @@ def test_a_second_name_is_taken_and_not_shown(command: Command) -> None:
         ("finetune", "--from FOLDER"),
         ("chat", "weft generate FOLDER --prompt TEXT"),
         ("convert", "safetensors and JSON"),
-        ("exprt", "Weft writes no other program's format"),
+        ("exprt", "did you mean weft export?"),
         ("serv", "did you mean weft serve?"),
         ("trane", "did you mean weft train?"),
         ("transalte", "did you mean weft translate?"),

@@ -52,6 +52,7 @@ VERBS = (
     ship.quantize,
     ship.average,
     ship.distill,
+    ship.export,
     look.inspect,
     look.diagnose,
     look.selfcheck,

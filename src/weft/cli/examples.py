@@ -6,6 +6,7 @@ GROUPS = {
     "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
     "Make another model from it": ("quantize", "average", "distill"),
+    "Take it elsewhere": ("export",),
 }
 
 FIRST_STEPS = (
@@ -62,6 +63,7 @@ EXAMPLES = {
     ),
     "quantize": ("weft quantize runs/mine a.en,a.de --output runs/small",),
     "average": ("weft average runs/mine --last 2 --output runs/average",),
+    "export": ("weft export runs/mine --to web --output site",),
     "distill": ("weft distill runs/big text.en --output runs/small",),
 }
 
@@ -128,4 +130,5 @@ PAGES = {
     "quantize": "docs/translation.md#smaller-and-faster-int8",
     "average": "docs/translation.md#averaging",
     "distill": "docs/translation.md#from-a-teacher",
+    "export": "docs/web.md",
 }

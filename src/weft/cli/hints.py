@@ -14,7 +14,6 @@ INSTEAD = {
     "convert": "Weft writes no other program's format; a model folder holds plain safetensors and JSON",
     "eval": "weft evaluate FOLDER DATA scores a model",
     "explain": "weft inspect FOLDER TEXT --output page.html shows what it does; weft diagnose finds why it is bad",
-    "export": "Weft writes no other program's format; a model folder holds plain safetensors and JSON",
     "finetune": "weft train DATA --from FOLDER trains a Weft model further; Weft does not read other models",
     "fit": "weft train DATA trains a model",
     "infer": "weft translate, weft classify or weft generate use a model, by its task",

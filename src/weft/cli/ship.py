@@ -1,7 +1,9 @@
-"""Verbs that make a model from models: quantize, average, distill."""
+"""Verbs that make something of models: quantize, average, distill, export."""
 
 import shlex
 import sys
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +23,7 @@ from weft.cli.train import (
 )
 from weft.console import stages
 from weft.console.wording import remark
+from weft.errors import FolderError
 from weft.folder.layout import refuse_no_model, refuse_other_task
 
 
@@ -137,3 +140,54 @@ def distill(
     )
     verdict = run_distilling(request, teacher, data, beam_size, progress=progress)
     say_ended(verdict, student.task, output)
+
+
+class Target(StrEnum):
+    """The forms that `weft export` writes a model in."""
+
+    WEB = "web"
+
+
+def export(
+    folder: Folder,
+    target: Annotated[
+        Target,
+        typer.Option("--to", help="web: a page that computes by itself, in a folder."),
+    ],
+    output: Annotated[Path, typer.Option("--output", help="The new folder.")],
+    title: Annotated[
+        str, typer.Option(help="For web: the title of the page. Default: what it does.")
+    ] = "",
+    licence: Annotated[
+        str,
+        typer.Option(help="For web: the licence of the model, which the page says."),
+    ] = "",
+) -> None:
+    """Write a model in a form that is used without Weft: a page for any static web host."""
+    refuse_no_model(folder)
+    if output.exists():
+        raise FolderError(
+            f"{output}: exists already; a folder is never written over: give another name"
+        )
+    for line in _EXPORTS[target](folder, output, title, licence):
+        remark(line)
+
+
+def _to_web(folder: Path, output: Path, title: str, licence: str) -> list[str]:
+    """Write a page, and say how it is opened."""
+    from weft.ship.web import PAGE, export_web
+
+    with stages.showing("loading the model"):
+        made = export_web(folder, output, title, licence)
+    megabytes = made.size / 1e6
+    served = f"python -m http.server --directory {shlex.quote(str(output))}"
+    return [
+        f"weft: wrote {output}: {made.weights:,} weights in 16 bits, {megabytes:.1f} MB in all",
+        f"open {output / PAGE} in a browser, or put the folder on any web host",
+        f"where the browser lets no file load another: {served}, then http://localhost:8000",
+    ]
+
+
+_EXPORTS: dict[Target, Callable[[Path, Path, str, str], list[str]]] = {
+    Target.WEB: _to_web,
+}

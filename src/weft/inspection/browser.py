@@ -5,6 +5,7 @@ The scripts of `page/live` compute with them what the plain pass computes.
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from weft.config import LayerShape
@@ -13,6 +14,8 @@ from weft.data.tokenizer import Tokenizer
 from weft.engine.halves import packed, rounded_to_halves
 from weft.engine.weights import Weights
 from weft.errors import UsageError
+from weft.folder.layout import CONFIG, refuse_no_model
+from weft.folder.model_folder import read_config
 from weft.inspection.assets import asset
 from weft.predict.segments import joiner
 from weft.predict.weights import rotary_frequencies
@@ -31,7 +34,10 @@ ENGINE = (
     "search.js",
     "sampling.js",
     "models.js",
+    "worker.js",
 )
+
+_RECURRENT = 'the model is recurrent, which no browser computes; train a Transformer (model.kind = "transformer")'
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +57,18 @@ def engine_source() -> str:
     parts = "".join(asset(f"live/{name}") for name in ENGINE)
     return (
         f'function weftEngine() {{\n"use strict";\n{parts}\nreturn {{ bytesOf, loadModel, Tokenizer, Sentences, '
-        "planRows, joinRows, oneLine, nextToken, drawAt, Transformer, Search, Stored, linear, Diverged };\n}\n"
+        "planRows, joinRows, oneLine, nextToken, drawAt, Transformer, Search, Stored, linear, serveModel };\n}\n"
     )
+
+
+def refuse_no_browser(folder: Path) -> None:
+    """Raise UsageError for a model that no browser computes, before it is loaded."""
+    refuse_no_model(folder)
+    config = read_config(folder / CONFIG)
+    if config.is_recurrent:
+        raise UsageError(f"{folder}: {_RECURRENT}")
+    for name in config.tokenizer_steps:
+        raise UsageError(f"{folder}: {_other_step(name)}")
 
 
 def browser_model(task: Task[Any, Any]) -> BrowserModel:
@@ -93,9 +109,7 @@ def _layers_of(task: Task[Any, Any]) -> LayerShape:
     assert isinstance(task, Translation | LanguageModelling | Classification)
     shape = task.config.model
     if not isinstance(shape, LayerShape):
-        raise UsageError(
-            'the model is recurrent, which no browser computes; train a Transformer (model.kind = "transformer")'
-        )
+        raise UsageError(_RECURRENT)
     return shape
 
 
@@ -103,10 +117,7 @@ def browser_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """Return what a browser needs of a tokenizer. Raises UsageError for steps of other packages."""
     settings = tokenizer.settings
     for name in tokenizer.steps:
-        raise UsageError(
-            f"the tokenizer has a step of another package ({name}), which no browser runs; "
-            'train with simplified = false and words = "unicode" or "whitespace"'
-        )
+        raise UsageError(_other_step(name))
     model = json.loads(tokenizer.to_json())["model"]
     found: dict[str, Any] = {
         "kind": settings.kind,
@@ -121,6 +132,13 @@ def browser_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     found["pieces"] = sorted(ids, key=ids.__getitem__)
     merges = model["merges"]
     return {**found, "merges": [ids[part] for pair in merges for part in pair]}
+
+
+def _other_step(name: str) -> str:
+    return (
+        f"the tokenizer has a step of another package ({name}), which no browser runs; "
+        'train with simplified = false and words = "unicode" or "whitespace"'
+    )
 
 
 def _once(task: Task[Any, Any]) -> list[Tokenizer]:

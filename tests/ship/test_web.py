@@ -1,0 +1,183 @@
+"""The folder for a web host, in a browser: opened as files and served, it answers as Weft does."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import random_models as tiny
+from weft.errors import FolderError
+from weft.folder import durable
+from weft.inspection.browser import rounded_task
+from weft.ship import web
+from weft.tasks.opening import load_task
+
+
+@pytest.fixture
+def open_page(browser: Any, watch: Any) -> Iterator[Callable[..., Any]]:
+    """Open an address as the page of an export, and wait for its model."""
+    contexts = []
+
+    def opened(address: str, width: int = 1000, **more: Any) -> Any:
+        size = {"width": width, "height": 800}
+        context = browser.new_context(viewport=size, **more)
+        contexts.append(context)
+        page = context.new_page()
+        watch(page, address.rsplit("/", 1)[0], "blob:", "data:")
+        page.goto(address)
+        page.wait_for_selector("#text")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def page_of(folder: Path) -> str:
+    return (folder / web.PAGE).as_uri()
+
+
+def answer_of(page: Any) -> str:
+    """The answer when it is there."""
+    page.wait_for_function(
+        "() => document.querySelector('#answer').textContent && !document.querySelector('.stale')"
+    )
+    return str(page.locator("#answer").text_content())
+
+
+@pytest.fixture(scope="module")
+def exported(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator, exported."""
+    out = tmp_path_factory.mktemp("web") / "site"
+    web.export_web(tiny_folder, out, licence="CC BY 4.0")
+    return out
+
+
+def test_what_is_typed_is_translated_as_weft_does(
+    exported: Path, tiny_folder: Path, open_page: Any
+) -> None:
+    page = open_page(page_of(exported))
+    text = "cat sees dog. mouse wants fish.\nhorse likes bird."
+    page.fill("#text", text)
+    expected = rounded_task(load_task(tiny_folder)).predictor().translate(text)
+    page.wait_for_function(
+        "(whole) => document.querySelector('#answer').textContent === whole",
+        arg=expected[0].text,
+    )
+    assert len(expected[0].text.split()) > 5
+    assert "CC BY 4.0" in page.locator("#about").inner_text()
+    page.get_by_role("button", name="Clear").click()
+    page.wait_for_function("() => !document.querySelector('#answer').textContent")
+
+
+def test_the_page_is_served_as_well(exported: Path, open_page: Any) -> None:
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing of each request."""
+
+    handler = partial(Quiet, directory=str(exported))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        page = open_page(f"http://127.0.0.1:{server.server_port}/{web.PAGE}")
+        page.fill("#text", "cat sees dog.")
+        assert answer_of(page)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_missing_file_is_named(exported: Path, browser: Any, tmp_path: Path) -> None:
+    for name in ("index.html", "engine.js", "model.js", "page.js"):
+        (tmp_path / name).write_bytes((exported / name).read_bytes())
+    page = browser.new_page()
+    page.goto(page_of(tmp_path))
+    page.wait_for_selector("#status.refused")
+    assert "weights-001.js" in page.locator("#status").inner_text()
+    page.close()
+
+
+def test_a_language_model_writes_on(open_page: Any, tmp_path: Path) -> None:
+    task = tiny.tiny_task("lm-modern")
+    web.write_web(task, tmp_path / "site")
+    page = open_page(page_of(tmp_path / "site"))
+    page.fill("#text", "Ein kleiner")
+    page.fill("#limit", "9")
+    page.fill("#seed", "4")
+    page.press("#text", "Control+Enter")
+    written = task.predictor().generate("Ein kleiner", max_new_tokens=9, seed=4)
+    assert written.text
+    page.wait_for_function(
+        "(whole) => document.querySelector('#answer').textContent === whole",
+        arg=f"Ein kleiner{written.text}",
+    )
+    page.wait_for_function(
+        "() => document.querySelector('#write').textContent === 'Write on'"
+    )
+
+
+def test_a_classifier_shows_its_labels_in_order(open_page: Any, tmp_path: Path) -> None:
+    task = tiny.tiny_task("classify-fast")
+    web.write_web(task, tmp_path / "site")
+    page = open_page(page_of(tmp_path / "site"))
+    page.fill("#text", tiny.TEXTS[0])
+    (answer,) = task.predictor().classify(tiny.TEXTS[0])
+    page.wait_for_selector("#answer li")
+    rows = page.locator("#answer li")
+    found = [tuple(text.split("\n")) for text in rows.all_inner_texts()]
+    ordered = sorted(answer.probabilities.items(), key=lambda pair: -pair[1])
+    assert found == [(label, f"{value:.3f}") for label, value in ordered]
+
+
+def test_the_page_speaks_chinese_and_fits_a_narrow_screen(
+    exported: Path, open_page: Any
+) -> None:
+    page = open_page(page_of(exported), width=360, locale="zh-CN")
+    assert page.title() == "英语 → 德语"
+    page.fill("#text", "cat " * 60 + "x" * 200)
+    answer_of(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.get_by_role("button", name="English").click()
+    assert page.title() == "English → German"
+    assert page.locator("#text").input_value().startswith("cat cat")
+
+
+def test_the_manifest_has_the_hash_of_each_file(exported: Path, tmp_path: Path) -> None:
+    manifest = durable.read_manifest(exported)
+    names = {path.name for path in exported.iterdir()}
+    assert names == {*manifest["files"], durable.MANIFEST}
+    assert manifest["format"] == "weft-web"
+    (exported / "page.js").rename(tmp_path / "page.js")
+    with pytest.raises(FolderError):
+        durable.read_manifest(exported)
+    (tmp_path / "page.js").rename(exported / "page.js")
+
+
+def test_both_languages_have_the_same_words(exported: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto(page_of(exported))
+    page.wait_for_selector("#text")
+    english, chinese = page.evaluate("[Object.keys(WORDS.en), Object.keys(WORDS.zh)]")
+    assert english == chinese
+    page.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_fault(exported: Path, open_page: Any, scheme: str) -> None:
+    axe = Path(os.environ.get("WEFT_AXE", ""))
+    if not axe.is_file():
+        pytest.skip("WEFT_AXE names no axe.min.js (npm package axe-core)")
+    page = open_page(page_of(exported), bypass_csp=True, color_scheme=scheme)
+    page.fill("#text", "cat sees dog.")
+    answer_of(page)
+    page.add_script_tag(path=str(axe))
+    found = page.evaluate("axe.run().then((all) => all.violations.map((v) => v.id))")
+    assert found == []
