@@ -97,11 +97,12 @@ training.optimizer: config training.distributed
 training.moving_average: training.distributed
 training.checkpoint: folder.durable folder.layout
 training.snapshots: folder.durable folder.snapshots
+training.scores:
 training.loss_scale: training.checkpoint
 training.trackers:
-training.log: folder.durable training.checkpoint training.trackers
+training.log: folder.durable training.checkpoint training.scores training.trackers
 training.trainer: config folder.layout kernels training.checkpoint training.distributed training.log\
- training.loss training.loss_scale training.moving_average training.optimizer training.snapshots
+ training.loss training.loss_scale training.moving_average training.optimizer training.scores training.snapshots
 training.budget: config folder.durable training.schedule training.trainer
 
 predict: config data decoding engine predict

@@ -23,7 +23,7 @@ from weft.model.positions import sinusoids
 from weft.recipes.file import build_recipe, load_recipe
 from weft.training.loss import smoothed_target
 from weft.training.schedule import learning_rate
-from weft.training.trainer import rank
+from weft.training.scores import rank
 
 matplotlib = pytest.importorskip(
     "matplotlib", reason="matplotlib (the extra plot) is not installed"

@@ -23,7 +23,7 @@ from weft.training.log import (
     seconds_left,
     spoken,
 )
-from weft.training.trainer import is_decided_by_loss
+from weft.training.scores import is_decided_by_loss
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

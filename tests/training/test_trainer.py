@@ -28,8 +28,9 @@ from weft.training.checkpoint import Checkpoints, State
 from weft.training.log import Log
 from weft.training.loss import CrossEntropy, LossSums
 from weft.training.optimizer import build_optimizer
+from weft.training.scores import is_better
 from weft.training.snapshots import Snapshots
-from weft.training.trainer import Plan, Trainer, is_better
+from weft.training.trainer import Plan, Trainer
 
 VOCAB, ROWS, ROWS_IN_BATCH = 13, 20, 4
 BATCHES_IN_EPOCH = ROWS // ROWS_IN_BATCH

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.options import AsJson, Folder
+from weft.cli.inspected import inspected, refuse_words, split_texts
+from weft.cli.options import AsJson, BeamSize, Folder
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
-from weft.cli.use import opened
 from weft.console import stages
 from weft.console.wording import remark, say_lines
 from weft.errors import UsageError, require_matplotlib
@@ -36,7 +36,13 @@ class Picture(StrEnum):
 
 def inspect(
     folder: Folder,
-    text: Annotated[str, typer.Argument(help="A sentence.")],
+    texts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TEXT...",
+            help="A sentence, or several; or the folder of another model and a sentence, to compare both.",
+        ),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -51,22 +57,38 @@ def inspect(
             "--json", help="Write the data: to --output, or to standard output."
         ),
     ] = False,
+    beam_size: BeamSize = None,
+    checkpoints: Annotated[
+        bool,
+        typer.Option(
+            "--checkpoints",
+            help="Show how the model learned: the sentence at each step that its run has kept.",
+        ),
+    ] = False,
 ) -> None:
     """Show how a model processes a text: embeddings, attention of every layer and head,
     probabilities, and more.
     """
     is_picture = _is_picture(output, as_json)
+    refuse_words(texts)
     refuse_no_model(folder)
+    other, sentences = split_texts(texts, checkpoints)
+    is_several = checkpoints or other is not None or len(sentences) > 1
+    if is_picture and is_several:
+        raise UsageError(
+            f"{output}: a picture is of one sentence and one model; write a page (.html) or data (.json)"
+        )
 
-    from weft.inspection.look import inspect_text
     from weft.inspection.report import write_report
+    from weft.inspection.several import Several
 
-    inspection = inspect_text(opened(folder), text)
+    inspection = inspected(folder, other, sentences, beam_size, checkpoints)
     if output is None:
         print_json(inspection.to_json())
     elif is_picture:
         from weft.inspection.pictures import draw_inspection
 
+        assert not isinstance(inspection, Several)
         _write(draw_inspection(inspection), output)
     else:
         write_report(inspection, output)

@@ -11,8 +11,7 @@ from weft.errors import FolderError
 from weft.folder import durable
 from weft.folder.layout import refuse_no_folder
 from weft.folder.model_folder import RunFolder
-from weft.training.log import EVALUATION_SECONDS
-from weft.training.trainer import is_better, is_decided_by_loss
+from weft.training.scores import EVALUATION_SECONDS, is_better, is_decided_by_loss
 
 # Keys of a recipe that change the loss in training and not on dev, under the names that a reader
 # knows.

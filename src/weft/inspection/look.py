@@ -2,6 +2,7 @@
 
 from typing import Any, TypeAlias
 
+from weft.errors import UsageError
 from weft.inspection.classification import (
     ClassificationInspection,
     inspect_classification,
@@ -19,13 +20,23 @@ Inspection: TypeAlias = (
 )
 
 
-def inspect_text(task: Task[Any, Any], text: str, limits: Limits = USUAL) -> Inspection:
-    """Run the model on a text and keep what it did. Raises UsageError for an empty text.
+def inspect_text(
+    task: Task[Any, Any],
+    text: str,
+    limits: Limits = USUAL,
+    beam_size: int | None = None,
+) -> Inspection:
+    """Run the model on a text and keep what it did. Raises UsageError for an empty text, and for a
+    beam size where nothing is searched for.
 
     It needs PyTorch for a recurrent model alone, and where the task was loaded by PyTorch.
     """
     if isinstance(task, Translation):
-        return inspect_translation(task, text, limits=limits)
+        return inspect_translation(task, text, beam_size, limits)
+    if beam_size is not None:
+        raise UsageError(
+            f"--beam-size is for translation; this model is for {task.name}: leave it out"
+        )
     if isinstance(task, LanguageModelling):
         return inspect_language(task, text, limits)
     assert isinstance(task, Classification)

@@ -9,6 +9,7 @@ from weft.errors import UsageError
 from weft.folder import durable
 from weft.inspection.assets import SCRIPTS, asset, fingerprint, stylesheet
 from weft.inspection.look import Inspection
+from weft.inspection.several import Several
 from weft.inspection.suffixes import ALIGNMENTS, FORMATS, refuse_other_suffixes
 from weft.inspection.translation import TranslationInspection
 
@@ -17,7 +18,7 @@ from weft.inspection.translation import TranslationInspection
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
 
 
-def write_report(inspection: Inspection, path: Path) -> None:
+def write_report(inspection: Inspection | Several, path: Path) -> None:
     """Write a page (.html), data (.json) or, of a translation, word alignments, whole or not at
     all.
 
@@ -26,6 +27,10 @@ def write_report(inspection: Inspection, path: Path) -> None:
     """
     refuse_other_suffixes(path, FORMATS | ALIGNMENTS)
     suffix = path.suffix.lower()
+    if suffix in ALIGNMENTS and isinstance(inspection, Several):
+        raise UsageError(
+            f"{path}: a word alignment is of one text and one model; write a page (.html) or data (.json)"
+        )
     if suffix in ALIGNMENTS:
         durable.write_text(path, _alignment(inspection, path))
     else:
@@ -34,7 +39,7 @@ def write_report(inspection: Inspection, path: Path) -> None:
         durable.write_text(path, content)
 
 
-def _alignment(inspection: Inspection, path: Path) -> str:
+def _alignment(inspection: Inspection | Several, path: Path) -> str:
     if not isinstance(inspection, TranslationInspection):
         raise UsageError(
             f"{path}: only translations have word alignments; write a page (.html) or data (.json)"

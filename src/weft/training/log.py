@@ -17,9 +17,9 @@ from weft.console import stages
 from weft.console.wording import WIDEST, wrapped
 from weft.folder import durable
 from weft.training import checkpoint
+from weft.training.scores import EVALUATION_SECONDS
 from weft.training.trackers import Tracker
 
-EVALUATION_SECONDS = "evaluation_seconds"
 WORTH_SAYING = 0.05  # of a step, that is spent on waiting for its batches
 _NEWS = 0.1  # what is foreseen is said anew where it differs by so much
 _LEANING = 10  # steps whose foreseen time counts beside those that were measured

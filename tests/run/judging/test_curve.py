@@ -10,7 +10,7 @@ from weft.run.judging.curve import (
     learned_by_heart,
     still_improves,
 )
-from weft.training import trainer
+from weft.training import scores
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_first_score_decides_but_not_a_bleu_that_is_chance() -> None:
         [0.1, 0.3, 5.0],
         False,
     )
-    assert trainer.LEAST["dev_bleu"] == LEAST_BLEU
+    assert scores.LEAST["dev_bleu"] == LEAST_BLEU
     assert deciding([{"step": 1, "dev_accuracy": 0.5, "dev_loss": 1.0}]) == (
         [0.5],
         False,

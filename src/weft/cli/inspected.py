@@ -1,0 +1,83 @@
+"""What `weft inspect` is asked to look at: a text, several, two models, or a model while it
+learned.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, Union
+
+from weft.cli.use import naming_options, opened
+from weft.errors import UsageError
+from weft.folder.layout import is_finished, refuse_no_model
+
+if TYPE_CHECKING:
+    from weft.inspection.look import Inspection
+    from weft.inspection.several import Several
+
+# from here on are the scripts that write no spaces: Thai and its neighbours, those of East Asia
+_SPACELESS = "\u0e00"
+
+Found: TypeAlias = Union["Inspection", "Several"]
+
+
+def split_texts(given: list[str], checkpoints: bool) -> tuple[Path | None, list[str]]:
+    """Return the folder of a second model, if the first of what was given is one, and the texts.
+
+    Raises UsageError where a sentence is missing or too many are given, FolderError for a folder
+    without a model.
+    """
+    first = Path(given[0])
+    is_folder = os.path.isdir(first)
+    if is_folder and len(given) == 1 and is_finished(first):
+        raise UsageError(
+            f"{first} is the folder of a model; give a sentence after it, to compare the two models"
+        )
+    if not is_folder or len(given) == 1:
+        if checkpoints and len(given) > 1:
+            raise UsageError(
+                f"--checkpoints takes one sentence; {len(given)} are given"
+            )
+        return None, given
+    if checkpoints:
+        raise UsageError(f"--checkpoints is of one model; leave out {first}")
+    refuse_no_model(first)
+    if len(given) > 2:
+        raise UsageError(
+            f"two models are compared on one sentence; {len(given) - 1} are given"
+        )
+    return first, given[1:]
+
+
+def refuse_words(texts: list[str]) -> None:
+    """Raise UsageError where texts are words of one sentence that lacks its quotes."""
+    are_words = [len(text.split()) == 1 and max(text) < _SPACELESS for text in texts]
+    if len(texts) > 1 and all(are_words):
+        raise UsageError(
+            f"unexpected {texts[1]!r}: weft inspect takes FOLDER TEXT...; put a text with spaces in quotes; "
+            "see weft inspect --help"
+        )
+
+
+def inspected(
+    folder: Path,
+    other: Path | None,
+    texts: list[str],
+    beam_size: int | None,
+    checkpoints: bool,
+) -> Found:
+    """Run the model, or both models, on what is asked for."""
+    from weft.inspection.look import inspect_text
+    from weft.inspection.several import compare_models, inspect_sentences
+
+    task = opened(folder)
+    with naming_options(["beam_size"]):
+        if checkpoints:
+            from weft.inspection.learned import inspect_learning
+
+            return inspect_learning(folder, task, texts[0], beam_size)
+        if other is not None:
+            names = [str(folder), str(other)]
+            return compare_models([task, opened(other)], names, texts[0], beam_size)
+        if len(texts) > 1:
+            return inspect_sentences(task, texts, beam_size)
+        return inspect_text(task, texts[0], beam_size=beam_size)
