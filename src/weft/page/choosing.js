@@ -72,7 +72,7 @@ const choosing = { isLog: false, temperature: 1, k: null, p: 1 };
 section({
   id: "choosing",
   order: 7,
-  applies: ({ choices: recorded, task }) => Boolean(recorded?.rests) || task === "classification",
+  applies: ({ choices: recorded, task }) => (recorded?.count ?? 0) > 0 || task === "classification",
   draw: drawChoosing,
   place: placeChoosing,
 });
@@ -100,7 +100,8 @@ function drawChoosingControls() {
   };
   choosing.controls.replaceChildren(choices(say("choosing-scale"), "choosing-scale", scales, choosing.isLog, setScale));
   if (!WRITTEN) return;
-  const { count, temperatures } = data.choices;
+  const { count } = data.choices;
+  const temperatures = [...arrayOf(data.choices.temperatures).values];
   const most = Math.min(arrayOf(data.choices.ids).shape[1], count);
   const dials = [
     choosingDial("temperature", { min: 0, max: temperatures.length - 1, step: 1 }, temperatures.indexOf(choosing.temperature), (at) => (choosing.temperature = temperatures[at]), () => choosing.temperature.toFixed(2)),
@@ -135,7 +136,7 @@ function recordedChoices(step) {
   const { ids, logits, rests, temperatures, count } = data.choices;
   const listed = within(arrayOf(ids), step).values;
   const list = { ids: listed, logits: within(arrayOf(logits), step).values, others: count - listed.length };
-  return { ...list, rests: within(arrayOf(rests), step).values, temperatures };
+  return { ...list, rests: within(arrayOf(rests), step).values, temperatures: [...arrayOf(temperatures).values] };
 }
 
 // The exponentials of the listed ones and of all others together, divided by that of the first.

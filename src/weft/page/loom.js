@@ -9,6 +9,9 @@ speak({
     "loom-language-modelling":
       "Read a column from top to bottom: after each part, the token that would have been foretold had the model stopped " +
       "there. It begins as what was just read, and turns into what comes next.",
+    "loom-recurrent":
+      "Read a column from top to bottom: the token that would have been written had the decoder ended after this layer, without its look at " +
+      "the source. The last row is the model’s own answer.",
     "loom-classification":
       "Read from top to bottom: after each part, the probability that every label would have had if the model had stopped there.",
     "loom-from-start": "{token} leads from the start on.",
@@ -29,6 +32,7 @@ speak({
     "loom-title": "模型逐部分的想法",
     "loom-translation": "从上往下读一列：如果模型在解码器的这一部分之后就停下，会写出哪个词元。开始时是刚写下的词元，后来变成答案。",
     "loom-language-modelling": "从上往下读一列：如果模型在这一部分之后就停下，会预测哪个词元。开始时是刚读到的词元，后来变成接下来的词元。",
+    "loom-recurrent": "从上往下读一列：如果解码器在这一层之后就结束，而不看源文，会写出哪个词元。最后一行是模型自己的答案。",
     "loom-classification": "从上往下读：如果模型在这一部分之后就停下，每个标签的概率会是多少。",
     "loom-from-start": "{token} 从一开始就领先。",
     "loom-settles": "{token} 在“{part}”之后领先并一直保持；在此之前领先的是 {other}。",
@@ -52,7 +56,7 @@ const isDark = () => parseInt(hueOf("paper"), 10) < 128;
 section({
   id: "loom",
   order: 5,
-  applies: ({ lens }) => Boolean(lens),
+  applies: ({ lens }) => (lens?.rows.length ?? 0) > 0,
   draw: drawLoom,
   place: placeLoom,
   repaint: () => repaintWeave(loom.woven),
@@ -133,7 +137,8 @@ function loomTurn(column) {
 }
 
 function loomProse(column) {
-  const sentences = [say(`loom-${data.task}`)];
+  const isRecurrent = loom.rows[0].part === "recurrent";
+  const sentences = [say(`loom-${isRecurrent ? "recurrent" : data.task}`)];
   if (WRITTEN) sentences.push(loomTurnSaid(column));
   return [joined(sentences)];
 }

@@ -83,7 +83,7 @@ const onelook = { temperature: 1, now: null };
 section({
   id: "onelook",
   order: 3,
-  applies: ({ looks }) => Boolean(looks) && Object.keys(KINDS).length > 0,
+  applies: ({ looks }) => Object.keys(KINDS).some((kind) => looks?.[kind] || looks?.left_out.includes(kind)),
   draw: drawOneLook,
   place: placeOneLook,
   repaint: () => {
@@ -237,12 +237,14 @@ function maskSaid(kind, row, count) {
   return masked > 0 ? [say(masked === 1 ? "onelook-masked-one" : "onelook-masked", { count: masked })] : [];
 }
 
+// What came of it: of a classifier's layers it is known for the most probable label alone.
 function lookShareSaid() {
   const { kind, layer, head, row, key } = onelook.now;
   const leaf = data.shares?.written?.[kind];
-  if (!leaf || KINDS[kind].rows !== WRITTEN) return "";
+  if (!leaf || (WRITTEN && KINDS[kind].rows !== WRITTEN)) return "";
   const share = within(arrayOf(leaf), layer, head, row).values[key];
-  return say("onelook-wrote", { share: signed(share), token: quoted(writtenAt(place.step).piece) });
+  const token = WRITTEN ? quoted(writtenAt(place.step).piece) : `“${data.labels[0].label}”`;
+  return say("onelook-wrote", { share: signed(share, digitsFor(Math.abs(share))), token });
 }
 
 function sayLeftOut() {

@@ -20,6 +20,7 @@ speak({
     "named-bag-2": "pairs of tokens",
     "named-norm": "norm",
     "named-token": "the token itself, {piece}",
+    "named-tokens": "the tokens themselves",
     "named-positions": "its position",
     "named-ngrams-of": "the last {n} tokens together",
     "named-matches-of": "seen before: the last {n} tokens",
@@ -46,6 +47,7 @@ speak({
     "named-bag-2": "两个词元的组合",
     "named-norm": "归一化",
     "named-token": "词元本身 {piece}",
+    "named-tokens": "词元本身",
     "named-positions": "它的位置",
     "named-ngrams-of": "最后 {n} 个词元合在一起",
     "named-matches-of": "前文出现过：最后 {n} 个词元",
@@ -68,7 +70,8 @@ function nameOfPart(row, piece = "") {
   if (part === "embedding") return say({ translation: "named-embedding", "language-modelling": "named-read", classification: "named-words" }[data.task]);
   if (part === "recurrent") return say("named-layer", { layer: layer + 1 });
   if (n) return say(hasWord(`named-${part}-${n}`) ? `named-${part}-${n}` : `named-${part}-of`, { n });
-  const name = say(part === "self" && isRead() ? "named-around" : `named-${part}`, { piece });
+  const own = isRead() ? { self: "around", token: "tokens" }[part] : null; // a classifier reads all of them at once
+  const name = say(`named-${own ?? part}`, { piece });
   return layer === null || layer === undefined ? name : say("named-of-layer", { layer: layer + 1, part: name });
 }
 

@@ -12,6 +12,7 @@ speak({
     "reasons-group": "Group of {count} tokens, {token}: {value}.",
     "reasons-no-group": "No group of {count} tokens begins at {token}.",
     "measure-exact": "exact share",
+    "measure-places": "from its place",
     "measure-gradient": "gradient × vector",
     "measure-left_out": "left out",
     "reasons-groups": "groups of {count}",
@@ -23,7 +24,7 @@ speak({
     "reasons-caption-exact": "Exact share: its part of the label’s logit, above the mean of all labels; with those of the groups and the biases the shares add up to it.",
     "reasons-caption-exact-zero": "Exact share: its part of the label’s logit; with those of the groups and the biases the shares add up to it.",
     "reasons-caption-places":
-      "Exact share: the part of the label’s logit that comes from the token’s place in the last layer; a place has read all others, so it is not the token alone.",
+      "From its place: the part of the label’s logit that the layers have written at the token’s place; a place has read all others, so it is not the token alone.",
     "reasons-caption-groups":
       "Under the text stand the groups of tokens (n-grams) that the model knows, each with its share. A token that is left out takes its groups " +
       "along, its neighbours form new ones, and the shares of all others grow.",
@@ -44,6 +45,7 @@ speak({
     "reasons-group": "{count} 个词元的组合 {token}：{value}。",
     "reasons-no-group": "没有 {count} 个词元的组合从 {token} 开始。",
     "measure-exact": "精确份额",
+    "measure-places": "来自它的位置",
     "measure-gradient": "梯度 × 向量",
     "measure-left_out": "去掉后",
     "reasons-groups": "{count} 元组合",
@@ -53,7 +55,7 @@ speak({
       "深色支持这个标签，红色反对；每种量法有自己的尺度。梯度 × 向量：标签的对数概率随词元向量按比例升高多少（Denil 等 2014）。去掉后：没有这个词元时它降低多少。",
     "reasons-caption-exact": "精确份额：它在标签的 logit（高出全部标签平均的部分）中所占的部分；连同各组合和偏置，份额加起来恰好等于它。",
     "reasons-caption-exact-zero": "精确份额：它在标签的 logit 中所占的部分；连同各组合和偏置，份额加起来恰好等于它。",
-    "reasons-caption-places": "精确份额：标签的 logit 中来自最后一层该词元位置的部分；一个位置读过所有其他位置，所以并不只属于这个词元。",
+    "reasons-caption-places": "来自它的位置：标签的 logit 中由各层在该词元位置上写下的部分；一个位置读过所有其他位置，所以并不只属于这个词元。",
     "reasons-caption-groups":
       "文字下面是模型认识的词元组合（n 元组），各有自己的份额。去掉一个词元时，它的组合也一起消失，相邻词元组成新的组合，其余部分的份额随之变大。",
     agreement: "梯度与去掉后的相关系数是 {value}。",
@@ -81,7 +83,8 @@ const reasonLabel = () => Math.min(place.label, data.contributions.length - 1);
 function reasonsNow() {
   const label = reasonLabel();
   const { gradient, left_out } = data.contributions[label];
-  const all = { exact: exactShares(label), gradient: arrayOf(gradient).values, left_out: arrayOf(left_out).values };
+  const [exact, places] = [labelShares("tokens", label), labelShares("places", label)];
+  const all = { exact, left_out: arrayOf(left_out).values, gradient: arrayOf(gradient).values, places };
   const measures = Object.entries(all).filter(([, values]) => values);
   return {
     label,
@@ -103,8 +106,8 @@ function groupsOf(label) {
   });
 }
 
-function exactShares(label) {
-  const leaf = data.shares?.tokens;
+function labelShares(name, label) {
+  const leaf = data.shares?.[name];
   return leaf ? within(arrayOf(leaf), label).values : null;
 }
 
@@ -155,7 +158,7 @@ function tintReasons() {
   [...reasons.text.children].forEach((token, i) => {
     token.classList.toggle("below", values[i] < 0);
     token.style.setProperty("--depth", Math.sqrt(Math.abs(values[i]) / largest).toFixed(3));
-    token.title = signed(values[i], 3);
+    token.title = signed(values[i], 4);
   });
 }
 
@@ -175,8 +178,9 @@ function sayReasons() {
 function reasonCaptions() {
   const { agreement } = data.contributions[reasonLabel()];
   const sentences = [say("reasons-caption")];
-  const hasLayers = data.shares?.rows.some(({ part }) => part === "self");
-  if (reasons.now.measures[0].name === "exact") sentences.unshift(say(`reasons-caption-${hasLayers ? "places" : data.shares.above === "zero" ? "exact-zero" : "exact"}`));
+  const names = reasons.now.measures.map(({ name }) => name);
+  if (names.includes("exact")) sentences.push(say(data.shares.above === "zero" ? "reasons-caption-exact-zero" : "reasons-caption-exact"));
+  if (names.includes("places")) sentences.push(say("reasons-caption-places"));
   if (reasons.now.groups.length) sentences.push(say("reasons-caption-groups"));
   const agree = agreement === null ? "no-agreement" : agreement < AGREEING ? "disagreement" : "agreement";
   return [...sentences, say(agree, { value: agreement === null ? "" : minus(agreement.toFixed(2)) })];
@@ -225,7 +229,7 @@ function readReason(row, column) {
   }
   const { n, values } = groups[row];
   if (Number.isNaN(values[column])) return say("reasons-no-group", { count: n, token: quoted(pieces[column]) });
-  return say("reasons-group", { count: n, token: quoted(groupText(column, n)), value: signed(values[column], 3) });
+  return say("reasons-group", { count: n, token: quoted(groupText(column, n)), value: signed(values[column], 4) });
 }
 
 const groupText = (start, n) => SIDES.text.pieces.slice(start, start + n).map((piece) => visible(piece).replace(/▁/gu, " ")).join("").trim();
@@ -265,7 +269,7 @@ function paintSpan(context, { n, values }, at, x, top, largest, { ink, above, be
   context.fill();
   context.fillStyle = ink;
   lettering(context, 11);
-  context.fillText(signed(value), (left + right) / 2, y + REASONS.span / 2 + 0.5);
+  context.fillText(signed(value, digitsFor(largest)), (left + right) / 2, y + REASONS.span / 2 + 0.5);
 }
 
 function paintMeasure(context, values, first, last, x, top, { ink, line, above, below }) {

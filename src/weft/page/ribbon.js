@@ -121,7 +121,7 @@ function asFractions(values) {
 // What each token adds to the label that is chosen.
 function reasonTints() {
   const reasons = data.contributions[Math.min(place.label, data.contributions.length - 1)];
-  const values = [...(arrayOf(data.shares?.tokens) ? within(arrayOf(data.shares.tokens), place.label).values : reasons.gradient)];
+  const values = [...(arrayOf(data.shares?.tokens) ? within(arrayOf(data.shares.tokens), place.label).values : reasons.left_out)];
   const most = Math.max(...values.map(Math.abs), 1e-9);
   return { tints: { text: values.map((value) => value / most) }, said: [say("tint-reasons", { label: reasons.label })] };
 }

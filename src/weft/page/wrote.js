@@ -22,6 +22,8 @@ speak({
     "wrote-all-heads": "all heads",
     "wrote-others": "{count} others",
     "wrote-no-heads": "“{part}” has no heads: its share, {value}, cannot be divided further.",
+    "wrote-left-out": "What the heads of “{part}” wrote is left out of this page, which would become too large with it.",
+    "wrote-first-label": "What the heads of “{part}” wrote is known of the most probable label alone, “{label}”.",
     "wrote-from-source": "How much of each token came from the source",
     "wrote-from-source-reading": "{token}: {share} of {logit} came from the source, {percent} %.",
     "wrote-from-source-reading-alone": "{token}: {share} came from the source; its logit is {logit}.",
@@ -50,6 +52,8 @@ speak({
     "wrote-all-heads": "所有头",
     "wrote-others": "其余 {count} 个",
     "wrote-no-heads": "“{part}”没有头：它的份额 {value} 不能再分。",
+    "wrote-left-out": "“{part}”的各头写了什么没有放进本页，否则页面会太大。",
+    "wrote-first-label": "“{part}”的各头写了什么，只对最可能的标签“{label}”记录。",
     "wrote-from-source": "每个词元有多少来自源文",
     "wrote-from-source-reading": "{token}：{logit} 中有 {share} 来自源文，{percent}%。",
     "wrote-from-source-reading-alone": "{token}：{share} 来自源文；它的 logit 是 {logit}。",
@@ -114,8 +118,9 @@ function sharesNow() {
   return { rows, values, logit: arrayOf(data.shares.logit).values[at], token, at };
 }
 
-const KIND_OF = { cross: "cross", self: "decoder" };
-const hasHeads = ({ part }) => WRITTEN && Boolean(data.shares.written?.[KIND_OF[part]]);
+// The map of a part, undefined of a part without heads.
+const kindOfPart = ({ part }) => ({ cross: "cross", self: WRITTEN ? "decoder" : "encoder" })[part];
+const hasHeads = (row) => Boolean(data.shares.written?.[kindOfPart(row)]) && (WRITTEN || labelNow() === 0);
 
 // The row that is looked into: the chosen one, or that which wrote most through its heads.
 function partNow({ rows, values }) {
@@ -166,17 +171,14 @@ function drawWroteParts({ rows, values, logit }, chosen) {
 // The map of a part is looked at with it.
 function choosePart(key) {
   const row = data.shares.rows.find((each) => keyOfPart(each) === key);
-  go({ part: key, ...(hasHeads(row) && KINDS[KIND_OF[row.part]] ? { kind: KIND_OF[row.part], layer: row.layer, tint: place.tint } : {}) });
+  go({ part: key, ...(KINDS[kindOfPart(row)] ? { kind: kindOfPart(row), layer: row.layer, tint: place.tint } : {}) });
 }
 
 function drawWroteDetail({ rows, values, at }, chosen) {
   const row = rows[chosen];
   const name = wroteName(row);
-  if (!hasHeads(row)) {
-    const said = say("wrote-no-heads", { part: name, value: signed(values[chosen]) });
-    return wrote.detail.replaceChildren(...(WRITTEN ? [make("p", { class: "small" }, said)] : []));
-  }
-  const kind = KIND_OF[row.part];
+  if (!hasHeads(row)) return wrote.detail.replaceChildren(make("p", { class: "small" }, withoutHeads(row, name, values[chosen])));
+  const kind = kindOfPart(row);
   const { heads, keys } = byHeadAndKey(kind, row.layer, at);
   const lists = [make("div", { id: "wrote-heads" }), make("div", { id: "wrote-tokens" })];
   const title = (text) => make("h3", {}, text);
@@ -186,14 +188,28 @@ function drawWroteDetail({ rows, values, at }, chosen) {
   drawTokenAmounts(lists[1], kind, row, keys);
 }
 
+// Why a part is not divided by heads.
+function withoutHeads(row, part, value) {
+  const kind = kindOfPart(row);
+  if (!kind) return say("wrote-no-heads", { part, value: signed(value) });
+  return data.shares.written?.[kind] ? say("wrote-first-label", { part, label: data.labels[0].label }) : say("wrote-left-out", { part });
+}
+
 // What each head wrote, and what it, or all of them, carried from each key.
 function byHeadAndKey(kind, layer, step) {
   const all = arrayOf(data.shares.written[kind]);
-  const maps = Array.from({ length: all.shape[1] }, (_, head) => within(all, layer, head, step).values);
+  const maps = Array.from({ length: all.shape[1] }, (_, head) => (WRITTEN ? within(all, layer, head, step).values : summedByKey(within(all, layer, head))));
   const heads = maps.map((values) => values.reduce((sum, value) => sum + value, 0));
   const shown = wrote.all === MEAN ? maps : [maps[wrote.all]];
   const keys = Array.from(maps[0], (_, key) => shown.reduce((sum, values) => sum + values[key], 0));
   return { heads, keys };
+}
+
+// Of a classifier all places together.
+function summedByKey({ shape: [rows, keys], values }) {
+  const sums = new Float32Array(keys);
+  for (let i = 0; i < rows * keys; i++) sums[i % keys] += values[i];
+  return sums;
 }
 
 function drawHeadAmounts(list, kind, { layer, part }, heads) {
