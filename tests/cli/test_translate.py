@@ -2,6 +2,7 @@
 nothing.
 """
 
+import hashlib
 import json
 import math
 import os
@@ -18,14 +19,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
 
 import weft
 from weft.cli.answers import translation_cells
 from weft.cli.guesses import Guesses
 from weft.cli.use import _doubts
+from weft.engine.from_model import weights_of
+from weft.engine.stream import source_shares
 from weft.folder.model_folder import TranslationConfig, open_model_folder
 from weft.inspection.translation import inspect_translation
 from weft.kernels.torch_machine import choose_machine
+from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.prediction import Alternative, OutputLimit, Prediction
 from weft.predict.settings import DecodingSettings
 from weft.predict.translator import Translator
@@ -628,27 +633,31 @@ def test_json_lines(command: Command, tiny_folder: Path, expected: list[str]) ->
     assert ended.err == ""
 
 
-def test_alignments_are_the_attention_that_inspect_shows(
+def test_alignments_are_the_shares_of_the_source(
     command: Command, tiny_folder: Path
 ) -> None:
-    """Three words of two languages in one order: a trained model looks at each of them for its
-    translation.
+    """Each token comes from what the plain pass says has written most of it; words are those that
+    inspect shows.
     """
     ended = command("translate", tiny_folder, "--json", "--alignments", *SENTENCES)
     for text, line in zip(SENTENCES, ended.lines, strict=True):
         found = json.loads(line)
-        inspection = inspect_translation(
-            TrainableTranslation.load(tiny_folder, choose_machine("float32")), text
+        task = TrainableTranslation.load(tiny_folder, choose_machine("float32"))
+        inspection = inspect_translation(task, text)
+        assert isinstance(task.model, Seq2SeqTransformer)
+        shares = source_shares(
+            weights_of(task.model), inspection.src_ids, inspection.tgt_ids
         )
-        looked = inspection.cross[-1].mean(0).argmax(1).tolist()
-        assert [link["source"] for link in found["alignments"]] == looked
+        of_words = shares[:-1, :-1].argmax(1).tolist()
+        from_ = [*of_words, int(shares[-1].argmax())]
+        assert [link["source"] for link in found["alignments"]] == from_
         assert (
             [link["target_token"] for link in found["alignments"]]
             == found["tokens"]
             == inspection.tgt_pieces
         )
         assert [link["source_token"] for link in found["alignments"]] == [
-            inspection.src_pieces[s] for s in looked
+            inspection.src_pieces[s] for s in from_
         ]
         assert [
             round(math.exp(p), 3) for p in found["token_log_probs"]
@@ -661,7 +670,7 @@ def test_alignments_are_the_attention_that_inspect_shows(
             for source in word["sources"]:
                 assert text[source["start"] : source["end"]] == source["text"]
         shown = [word["text"] for word in found["words"]]
-        assert shown == found["text"].split() == inspection.alignment.tgt
+        assert shown == [*found["text"][:-1].split(), "."] == inspection.alignment.tgt
         pairs = [
             [source["number"], number]
             for number, word in enumerate(found["words"])
@@ -1289,6 +1298,33 @@ def test_what_was_guessed_is_summed_up() -> None:
     for number in range(20):  # as many as are to be expected
         guesses.see(Prediction("x", -1.0, 1, [], [], unsure=number < 2), number + 1)
     assert guesses.lines() == []
+
+
+def test_a_model_that_looks_nowhere_in_particular_says_once_that_it_aligns_nothing(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    """Without keys of its looks at the source, every word of it counts alike."""
+    folder = tmp_path / "flat"
+    shutil.copytree(tiny_folder, folder)
+    path = folder / "model.safetensors"
+    arrays = load_file(path)
+    keys = [name for name in arrays if "cross_attention.key" in name]
+    assert keys
+    save_file({**arrays, **{name: 0 * arrays[name] for name in keys}}, path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest["files"][path.name] = {"size": path.stat().st_size, "sha256": digest}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    ended = command("translate", folder, "--json", "--alignments", *SENTENCES)
+    found = [json.loads(line) for line in ended.lines]
+    assert [one["alignments"] for one in found] == [[], [], []]
+    assert all(not word["sources"] for one in found for word in one["words"])
+    said = [message for message in ended.messages if "aligned" in message]
+    assert said == [
+        "weft: note: no word of 3 of 3 texts is aligned: the model looks at all words of the source alike"
+    ]
+    ended = command("translate", folder, "--json", *SENTENCES)
+    assert not any("aligned" in message for message in ended.messages)
 
 
 def test_kernels_torch_reaches_the_model_and_says_the_same(

@@ -1,7 +1,8 @@
-"""Whole hypotheses read in one step: their attention is the plain pass's, in every kind of product,
-and each row's own.
+"""Whole hypotheses read in one step: their attention and shares are the plain pass's, in every kind
+of product, and each row's own.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from shrunk import sizes_shrunk
 from weft.config import Seq2SeqSection
 from weft.decoding.decoder import StepInput
 from weft.engine.bindings import KINDS, Engine
-from weft.engine.forced import forced_attention_of
+from weft.engine.forced import forced_attention_of, forced_shares_of
 from weft.engine.from_model import weights_of
 from weft.engine.plain import PlainTransformer
-from weft.engine.plain_steps import cross_attention_of
-from weft.engine.weights import Weights
+from weft.engine.plain_steps import cross_attention_of, source_shares_of
+from weft.engine.stream import source_shares
+from weft.engine.weights import Linear, Weights
 from weft.model.transformer import Seq2SeqTransformer
 from weft.recipes.file import load_recipe, recipe_names, with_values
 
@@ -30,6 +32,7 @@ SRC = np.array(
         [20, 21, 22, 20, EOS, 0, 0, 0, 0],
     ]
 )
+TGT_OUT = np.array([[4, 6, 8, 30, EOS], [EOS, 0, 0, 0, 0], [9, 9, EOS, 0, 0], [30, 31, 32, 33, 46]])  # fmt: skip
 TGT = np.array([[BOS, 4, 6, 8, 30], [BOS, 0, 0, 0, 0], [BOS, 9, 9, 0, 0], [BOS, 30, 31, 32, 33]])  # fmt: skip
 
 
@@ -167,3 +170,59 @@ def test_without_room_for_a_source_nothing_is_written() -> None:
     with pytest.raises(RuntimeError, match="no room for a source"):
         session.step(inputs, 1, attention=narrow)
     assert (narrow == 7).all()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shares_are_those_of_the_plain_pass(name: str) -> None:
+    """Pre- and post-norm, with norms of queries and keys and of what sublayers give."""
+    weights = shaken(SHAPES[name])
+    plain, plain_evenness = source_shares_of(lambda: weights)(SRC, TGT, TGT_OUT)
+    for row, (src, tgt) in enumerate(zip(SRC, TGT_OUT, strict=True)):
+        expected = source_shares(
+            weights, src[src != 0].tolist(), tgt[tgt != 0].tolist()
+        )
+        part = plain[row, : len(expected), : expected.shape[1]]
+        np.testing.assert_allclose(part, expected, atol=1e-6)
+        assert np.count_nonzero(plain[row]) == expected.size
+    assert np.abs(plain).max() > 0.5
+    assert (plain < 0).any()
+    for kind, bound in (("float32", 5e-6), ("bfloat16", 0.06), ("int8", 0.12)):
+        shares, evenness = forced_shares_of(Engine(weights, kind))(SRC, TGT, TGT_OUT)
+        assert shares.dtype == evenness.dtype == np.float32
+        np.testing.assert_allclose(shares, plain, atol=bound, err_msg=kind)
+        np.testing.assert_allclose(evenness, plain_evenness, atol=bound, err_msg=kind)
+        assert not shares[plain == 0].any()
+    # a source of its end alone leaves nothing to choose between
+    assert plain_evenness[2].tolist() == [0.0] * 5
+    assert 0.2 < plain_evenness[0].min() <= plain_evenness.max() < 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shares_of_a_row_are_the_same_bit_for_bit_alone(kind: str) -> None:
+    engine = Engine(shaken(SHAPES["seq2seq-transformer"]), kind)
+    shares, evenness = forced_shares_of(engine)(SRC, TGT, TGT_OUT)
+    for row, src in enumerate(SRC):
+        width = np.count_nonzero(src)
+        inputs = src[None, :width], TGT[row][None], TGT_OUT[row][None]
+        alone, alone_evenness = forced_shares_of(engine)(*inputs)
+        assert np.array_equal(alone[0], shares[row, :, :width])
+        assert np.array_equal(alone_evenness[0], evenness[row])
+    # what was looked at before leaves nothing behind
+    again = forced_attention_of(engine)(SRC, TGT)
+    assert again[TGT != 0].sum(-1) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_decoder_that_looks_at_all_alike_is_even() -> None:
+    """Without keys every score is 0; the shares are then those of the values alone."""
+    weights = shaken(SHAPES["en-de"])
+    layers = []
+    for layer in weights.decoder:
+        cross = layer.cross_attention
+        assert cross is not None
+        assert cross.key.bias is not None
+        silent = Linear(0 * cross.key.stored, 0 * cross.key.bias)
+        layers.append(replace(layer, cross_attention=replace(cross, key=silent)))
+    flat = replace(weights, decoder=tuple(layers))
+    for shares_of in (forced_shares_of(Engine(flat)), source_shares_of(lambda: flat)):
+        _, evenness = shares_of(SRC, TGT, TGT_OUT)
+        assert evenness[0] == pytest.approx(1, abs=1e-5)

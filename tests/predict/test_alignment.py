@@ -1,11 +1,19 @@
-"""Attention read by hand: which source token is looked at most, and which are passed over."""
+"""Support and attention read by hand: what a token comes from, and what is passed over."""
 
 import math
 
 import numpy as np
 import pytest
 
-from weft.predict.alignment import Link, coverage, links
+from weft.predict.alignment import (
+    Link,
+    coverage,
+    links,
+    support_by_attention,
+    support_by_shares,
+    word_pairs,
+    words_of,
+)
 
 ATTENTION = np.array(
     [
@@ -19,15 +27,79 @@ ATTENTION = np.array(
 )
 
 
-def test_each_target_token_comes_from_where_most_attention_was() -> None:
-    found = links(ATTENTION, "vwxyz", "abc")
-    assert found == [
-        Link(t, s, "vwxyz"[t], "abc"[s]) for t, s in enumerate([0, 1, 1, 0, 2])
+SUPPORT = np.array(
+    [
+        [0.7, 0.2, 0.1, 0.9],
+        [-1.0, 0.4, 0.3, 0.0],
+        [0.1, 0.45, 0.45, 0.0],
+        [0.0, 0.0, 0.0, 0.0],
+        [0.2, -0.3, 0.0, 0.5],
+    ],
+    np.float32,
+)
+
+
+def test_each_target_token_comes_from_what_supports_it_most() -> None:
+    """Of equals the first; from the source's end nothing does but the target's own."""
+    found = links(SUPPORT, "vwxyz", "abc.", True)
+    assert [(link.target, link.source) for link in found] == [
+        (0, 0),
+        (1, 1),
+        (2, 1),
+        (4, 3),
     ]
-    later = links(ATTENTION, "vwxyz", "abc", (10, 20))
+    assert found[0] == Link(0, 0, "v", "a")
+    assert found[-1] == Link(4, 3, "z", ".")
+    assert links(SUPPORT, "vwxyz", "abc.", False)[-1] == Link(4, 0, "z", "a")
+    later = links(SUPPORT, "vwxyz", "abc.", True, (10, 20))
     assert [(link.target, link.source) for link in later] == [
-        (10 + k.target, 20 + k.source) for k in found
+        (10 + link.target, 20 + link.source) for link in found
     ]
+    assert links(SUPPORT[:2, :1], "vw", ".", True) == []
+
+
+def test_shares_that_say_nothing_support_nothing() -> None:
+    """The first looks were even, the second wrote hardly anything; a share below 0 stays one."""
+    shares = np.array([[2, 0], [0.2, -3], [0.3, -3]], np.float32)
+    support = support_by_shares(shares, np.array([0.98, 0.1, 0.97], np.float32))
+    assert support.tolist() == [[0, 0], [0, 0], shares[2].tolist()]
+    attention = np.array([[0.5, 0.5], [0.9, 0.1]], np.float32)
+    assert support_by_attention(attention).tolist() == [[0, 0], attention[1].tolist()]
+
+
+def test_a_word_comes_from_what_supports_all_of_its_tokens() -> None:
+    """Two words of two and one tokens, from three of one, two and one."""
+    tgt_of, src_of = [0, 0, 1], [0, 1, 1, 2]
+    support = np.array([[1, 0.8, 0.8, 0], [0, 0, 0, 0.7], [0, -1, -1, 0]], np.float32)
+    # b supports the first word most, with both tokens; c more than half as much, by one
+    assert word_pairs(support, tgt_of, src_of) == [(1, 0)]
+    support[1, 3] = 0.9
+    assert word_pairs(support, tgt_of, src_of) == [(1, 0), (2, 0)]
+    # the first token has most from the second word in all, though less from each of its tokens
+    assert word_pairs(support[:0], [], src_of) == []
+    assert word_pairs(np.zeros((3, 4), np.float32), tgt_of, src_of) == []
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        ("kitchen .", ["kitchen", "."]),
+        ("「 厨 房 」 。", ["「", "厨", "房", "」。"]),
+        ("厨 房 。", ["厨", "房", "。"]),
+        ("( ▁well - known ) , ▁3 . 14 %", ["(", "well-known", "),", "3.14", "%"]),
+        ("▁it ' s ▁“ ▁” ...", ["it's", "“", "”..."]),
+        ("▁end. ▁x", ["end.", "x"]),
+        ("… ▁😀", ["…", "😀"]),
+    ],
+)
+def test_marks_at_the_edges_of_a_word_are_words_where_they_are_tokens(
+    pieces: str, words: list[str]
+) -> None:
+    spelled = [piece.replace("▁", " ").encode() for piece in pieces.split(" ")]
+    found, word_of = words_of(spelled)
+    assert found == words
+    assert sorted(set(word_of)) == list(range(len(words)))
+    assert len(word_of) == len(spelled)
 
 
 def test_coverage_counts_what_was_passed_over() -> None:

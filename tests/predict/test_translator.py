@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import weft
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
-from weft.data.tokenizer import EOS_ID, PAD_ID, Tokenizer, train_tokenizer
+from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.decoding.sampling import Sampling
 from weft.engine.bindings import Engine
 from weft.engine.forced import forced_attention_of
@@ -144,11 +144,11 @@ class Speller(Whim):
 
 def translator(
     model: FakeModel, *, max_src_len=40, usual_src_len=None, tgt_lang="en", utilities=None, cross_attention=None,
-    by_sentence=False, least_ratio=0.0, src_lang="en", **decoding
+    source_shares=None, by_sentence=False, least_ratio=0.0, src_lang="en", **decoding
 ):  # fmt: skip
     tokenizer = letters()
     return Translator(
-        Member(model.max_len, steps_of(model), None, cross_attention), tokenizer, tokenizer,
+        Member(model.max_len, steps_of(model), None, cross_attention, source_shares), tokenizer, tokenizer,
         decoding=DecodingSection(**decoding), languages=(src_lang, tgt_lang),
         lengths=RowLengths(max_src_len, usual_src_len or max_src_len, by_sentence), utilities=utilities,
         least_ratio=least_ratio,
@@ -855,8 +855,9 @@ def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens)
     assert [replace(p, alignments=None, words=None) for p in found] == plain
     assert "alignments" not in plain[0].to_json()
     pairs = [(link.target_token, link.source_token) for link in found[0].alignments]
+    # nothing comes from the end, to which the first token looks most, but at the source's first
     assert pairs == [
-        ("a", "<eos>"),
+        ("a", "a"),
         ("▁", "t"),
         ("c", "a"),
         ("a", "c"),
@@ -864,7 +865,8 @@ def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens)
         ("<eos>", "a"),
     ]
     assert [(link.target, link.source) for link in found[0].alignments] == [
-        (t, 5 - t) for t in range(6)
+        (0, 0),
+        *((t, 5 - t) for t in range(1, 6)),
     ]
     assert found[1].alignments == []
     assert found[1].words == []
@@ -872,11 +874,11 @@ def test_alignments_are_those_of_the_translation_over_all_segments(batch_tokens)
     targets = [link.target for link in found[2].alignments]
     sources = [link.source for link in found[2].alignments]
     assert targets == list(range(5 + 10 + 4))
-    assert sources == [*range(4, -1, -1), *range(14, 4, -1), *range(18, 14, -1)]
+    assert sources == [0, *range(3, -1, -1), 5, *range(13, 4, -1), 15, 17, 16, 15]
     assert [link.target_token for link in found[2].alignments] == found[2].tokens
     assert found[3] == found[0]
     assert json.loads(json.dumps(found[0].to_json()))["alignments"][0] == {
-        "target": 0, "source": 5, "target_token": "a", "source_token": "<eos>",
+        "target": 0, "source": 0, "target_token": "a", "source_token": "a",
     }  # fmt: skip
 
 
@@ -891,20 +893,25 @@ def test_words_come_with_alignments_and_stand_in_the_users_text():
     assert found.text == "Yes.   Defghijk. 猫好。"
     words = [(word.text, word.start, word.end) for word in found.words]
     assert words == [
-        ("Yes.", 0, 4),
-        ("Defghijk.", 7, 16),
+        ("Yes", 0, 3),
+        (".", 3, 4),
+        ("Defghijk", 7, 15),
+        (".", 15, 16),
         ("猫", 17, 18),
         ("好", 18, 19),
         ("。", 19, 20),
     ]
     sources = [[(s.number, s.start, s.end) for s in w.sources] for w in found.words]
-    # the first token looks at eos, which is no word, and then at the first letter
+    # the first token looks at eos, which is no word, and then at the first letter; a stop looks
+    # at the second letter of its sentence
     assert sources == [
-        [(0, 2, 6)],
-        [(1, 9, 18)],
-        [(2, 19, 20)],
-        [(4, 21, 22)],
-        [(3, 20, 21)],
+        [(0, 2, 5)],
+        [(0, 2, 5)],
+        [(2, 9, 17)],
+        [(2, 9, 17)],
+        [(4, 19, 20)],
+        [(6, 21, 22)],
+        [(5, 20, 21)],
     ]
     ends = [4, 4 + 1 + 9, 4 + 1 + 9 + 1 + 3]
     all_log_probs = sum(found.token_log_probs)
@@ -912,7 +919,7 @@ def test_words_come_with_alignments_and_stand_in_the_users_text():
     of_words = sum(word.log_prob for word in found.words)
     assert of_words == pytest.approx(all_log_probs - of_ends)
     (value,) = [w for w in found.to_json()["words"] if w["text"] == "好"]
-    assert value["sources"] == [{"number": 4, "text": "。", "start": 21, "end": 22}]
+    assert value["sources"] == [{"number": 6, "text": "。", "start": 21, "end": 22}]
     assert "words" not in here.translate(text)[0].to_json()
 
 
@@ -1005,7 +1012,49 @@ def test_an_ensemble_looks_where_its_models_look_on_average():
     (found,) = one.ensemble(other).translate("ab", alignments=True)
     assert [link.source for link in found.alignments] == [0, 0, 0]
     (found,) = one.ensemble(one, one, one, other).translate("ab", alignments=True)
-    assert [link.source for link in found.alignments] == [2, 1, 0]
+    assert [link.source for link in found.alignments] == [0, 1, 0]
+
+
+def test_shares_come_before_attention_where_all_models_have_them():
+    """They are read for what was written; where looks are even nothing is aligned."""
+    seen = []
+
+    def shares(src, tgt_in, tgt):
+        seen.append((tgt_in.tolist(), tgt.tolist()))
+        found = np.zeros((len(src), tgt.shape[1], src.shape[1]), np.float32)
+        found[:, :, 1] = 0.3
+        evenness = np.zeros(tgt.shape, np.float32)
+        evenness[:, 0] = 0.98
+        return found, evenness
+
+    here = translator(Echo(), cross_attention=backwards, source_shares=shares)
+    (found,) = here.translate("abc", alignments=True)
+    a, b, c = letters().encode("abc")
+    assert seen == [([[BOS_ID, a, b, c]], [[a, b, c, EOS_ID]])]
+    assert [(link.target, link.source) for link in found.alignments] == [
+        (1, 1),
+        (2, 1),
+        (3, 1),
+    ]
+    without = translator(Echo(), cross_attention=backwards)
+    (both,) = here.ensemble(without).translate("abc", alignments=True)
+    assert both.alignments == without.translate("abc", alignments=True)[0].alignments
+    (again,) = here.ensemble(here).translate("abc", alignments=True)
+    assert again.alignments == found.alignments
+    # a penalty for what was passed over is by attention in any case
+    penalized = here.translate("abc", coverage_penalty=0.5)[0].score
+    assert penalized == without.translate("abc", coverage_penalty=0.5)[0].score
+
+
+def test_a_model_that_looks_nowhere_in_particular_aligns_nothing():
+    def everywhere(src, tgt_in):
+        shape = len(src), tgt_in.shape[1], src.shape[1]
+        return np.full(shape, 1 / src.shape[1], np.float32)
+
+    here = translator(Echo(), cross_attention=everywhere)
+    (found,) = here.translate("ab cd", alignments=True)
+    assert found.alignments == []
+    assert [word.sources for word in found.words] == [[], []]
 
 
 # Streams

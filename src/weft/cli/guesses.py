@@ -34,7 +34,7 @@ class Guesses:
         self.unit = unit
         self.words: dict[str, None] = {}
         self.numbers: list[str] = []  # of the first lines with such words
-        self.texts = self.with_unknown = self.unsure = 0
+        self.texts = self.with_unknown = self.unsure = self.unaligned = 0
 
     def see(
         self, answer: Answer, number: int, name: str = "", is_guess: bool = True
@@ -90,6 +90,17 @@ class Guesses:
             which = f"of {self.unsure:,} of {self.texts:,} texts"
         return [
             f"note: {which} the model is less sure than of 19 in 20 of its dev text; look them over"
+        ]
+
+    def of_alignments(self) -> list[str]:
+        """Say once in how many texts alignments were asked for and none was found."""
+        if not self.unaligned:
+            return []
+        which = ""
+        if self.texts > 1:
+            which = f" of {self.unaligned:,} of {self.texts:,} texts"
+        return [
+            f"note: no word{which} is aligned: the model looks at all words of the source alike"
         ]
 
 

@@ -87,7 +87,7 @@ Alignments = Annotated[
     bool,
     typer.Option(
         "--alignments",
-        help="With --json: add the source token that each target token attends to most, and the words with "
+        help="With --json: add the source token that wrote most of each target token, and the words with "
         "their places, probabilities and source words.",
     ),
 ]

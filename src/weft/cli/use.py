@@ -169,6 +169,7 @@ def translate(
             triples = zip(predictions, texts, rows, strict=False)
             for number, (prediction, line, row) in enumerate(triples, start=first + 1):
                 guesses.see(prediction, number, named_row(number, row, form))
+                guesses.unaligned += prediction.is_unaligned
                 doubts = _doubts(prediction, line, task.config, settings)
                 if table is not None:
                     cells = translation_cells(prediction, doubts)
@@ -362,7 +363,7 @@ def _write(
     if told > MOST_DOUBTS and not is_typed:
         more = f"{told - MOST_DOUBTS:,} more such doubts"
         remark(f"weft: {more}; with --json each line says what is doubtful about it")
-    for line in [] if as_json else guesses.lines():
+    for line in guesses.of_alignments() if as_json else guesses.lines():
         remark(f"weft: {line}")
 
 

@@ -51,6 +51,11 @@ def is_spaceless(scripts: Counter[str]) -> bool:
     return 2 * sum(scripts[name] for name in _SPACELESS) > scripts.total()
 
 
+def is_mark(character: str) -> bool:
+    """Return whether a character is a punctuation mark or a symbol."""
+    return unicodedata.category(character)[0] in "PS"
+
+
 def script_of(letter: str) -> str:
     """Return the script of a letter; Han and both kana are one."""
     first = unicodedata.name(letter, "UNNAMED").split(" ")[0].split("-")[0]

@@ -9,7 +9,7 @@ registers.
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -58,6 +58,7 @@ class _Layer(ctypes.Structure):
                 "inner",
                 "gate",
                 "outer",
+                "cross_back",
             )
         ),
         ("self_gains", _POINTER * 2),
@@ -122,6 +123,21 @@ class _Model(ctypes.Structure):
         ("projection", _Matrix),
         ("listed", _Matrix),
     )
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What source tokens wrote into the product of each row's final state with its `readout` (R,
+    D), by the looks of all layers, each norm's scale as it was: `values` (R, S), 0 behind a row's
+    own source.
+
+    `evenness` (R) is the mean entropy of the looks' weights, each counted by what its head carried,
+    as a share of the most possible. Both are filled by a step.
+    """
+
+    readout: Floats
+    values: Floats
+    evenness: Floats
 
 
 @dataclass(frozen=True)
@@ -214,7 +230,7 @@ def library() -> ctypes.CDLL:
                 *(_POINTER, _LONG, *[_POINTER] * 5, _LONG, _POINTER, _POINTER, _LONG),
                 *[_POINTER] * 3,
                 *(_LONG, _POINTER, _POINTER, _POINTER, _LONG),
-                *(_POINTER, _LONG),
+                *(_POINTER, _LONG, _POINTER, _POINTER),
             ),
         ),
         "decoding_advance": (
@@ -261,6 +277,8 @@ class Engine:
         heads = Heads(weights.num_heads, weights.head_dim)
         d_model = weights.d_model
         self.d_model = d_model
+        self.num_heads = weights.num_heads
+        self.head_dim = weights.head_dim
         first = (weights.encoder or weights.decoder)[0]
         rotary = weights.rotary
         src = weights.src
@@ -298,6 +316,7 @@ class Engine:
             projection=projection,
         )
         self._projection = weights.projection
+        self._decoder = weights.decoder
         self._lock = Lock()
 
     def session(self, slots: int, places: int) -> "Session":
@@ -312,6 +331,30 @@ class Engine:
         with self._lock:
             if not self._model.listed.weights:
                 self._model.listed = self._matrix(self._projection, is_packed=False)
+
+    def prepare_shares(self) -> None:
+        """Pack the maps that shares go back through, if that is not done."""
+        heads = Heads(self.num_heads, self.head_dim)
+        with self._lock:
+            for number, layer in enumerate(self._decoder):
+                native_layer = self._model.decoder[number]
+                if layer.cross_attention is None or native_layer.cross_back.weights:
+                    continue
+                out = heads.out_of(layer.cross_attention.output)
+                back = Linear(np.ascontiguousarray(out.weight.T), None)
+                native_layer.cross_back = self._matrix(back, kind="float32")
+
+    def readout(self, tokens: Indices) -> Floats:
+        """Return for each of some tokens what the final states are multiplied with to give its
+        logit above the mean of the vocabulary, (R, D).
+        """
+        assert self._projection is not None
+        return self._projection.rows(tokens) - self._mean_row
+
+    @cached_property
+    def _mean_row(self) -> Floats:
+        assert self._projection is not None
+        return self._projection.mean_row()
 
     def _layers(self, layers: tuple[Layer, ...], heads: Heads) -> ctypes.Array[_Layer]:
         array = (_Layer * len(layers))(*(self._layer(layer, heads) for layer in layers))
@@ -343,21 +386,27 @@ class Engine:
         return native_layer
 
     def _matrix(
-        self, linear: Linear, missing: float = 0.0, is_packed: bool = True
+        self,
+        linear: Linear,
+        missing: float = 0.0,
+        is_packed: bool = True,
+        kind: str | None = None,
     ) -> _Matrix:
-        """Pack a matrix in panels, or one output behind the other.
+        """Pack a matrix in panels, or one output behind the other, for products of the engine's own
+        kind or of another.
 
         Outputs that only pad have the bias `missing`.
         """
+        kind = kind or self.kind
         num_outputs, num_inputs = linear.stored.shape
         outputs = _filled(num_outputs)
         inputs = _filled(num_inputs)
         biases = np.full(outputs, missing, np.float32)
         biases[:num_outputs] = 0.0 if linear.bias is None else linear.bias
         scales = starts = None
-        group = _PER_GROUP.get(self.kind) or int(self._library.decoding_int8_group())
+        group = _PER_GROUP.get(kind) or int(self._library.decoding_int8_group())
         numbers: NDArray[Any]
-        if self.kind == "int8":
+        if kind == "int8":
             numbers, steps = _in_int8(linear)
             offset = np.int32(-128 if group == 4 else 0)
             scales = self._pointer(_filled_with(0.0, steps, (outputs,)))
@@ -366,7 +415,7 @@ class Engine:
             whole = whole if group == 4 else whole.astype(np.int16)
         else:
             whole = _filled_with(0.0, linear.weight, (outputs, inputs))
-            whole = to_bfloat16(whole) if self.kind == "bfloat16" else whole
+            whole = to_bfloat16(whole) if kind == "bfloat16" else whole
         panels = whole.reshape(outputs // _lanes(), _lanes(), inputs // group, group)
         return _Matrix(
             weights=self._pointer(panels.swapaxes(1, 2) if is_packed else panels),
@@ -507,6 +556,7 @@ class Session:
         all_log_probs: bool = False,
         as_logits: bool = False,
         attention: Floats | None = None,
+        shares: "Shares | None" = None,
     ) -> TopK:
         """Take one more token for each row; return the `k` best next ones of the rows `wanted`.
 
@@ -515,7 +565,8 @@ class Session:
         too, `as_logits` what the output layer gave in their place, which differs by one number a
         row. `beside` (R, D) is added to the tokens' vectors. `attention` (R, S) is filled with the
         attention of the last layer to the source, the mean of its heads, 0 behind a row's own
-        source; where no row is wanted, nothing behind it is computed. Raises MemoryError.
+        source; where no row is wanted, nothing behind it is computed. `shares` are filled in the
+        place of it. Raises MemoryError.
         """
         sentences, beams, positions = (
             np.ascontiguousarray(x, np.int64)
@@ -538,6 +589,12 @@ class Session:
             forced = np.ascontiguousarray(forced, np.int32)
         if beside is not None:
             beside = self._filled_up(beside)
+        readout = None
+        evenness = None
+        if shares is not None:
+            self.engine.prepare_shares()
+            readout = self._filled_up(shares.readout)
+            attention, evenness = shares.values, shares.evenness
         best = np.full((len(wanted), k), -np.inf, np.float32)
         ids = np.zeros((len(wanted), k), np.int32)
         every = None
@@ -562,6 +619,8 @@ class Session:
             as_logits,
             _address(attention),
             0 if attention is None else attention.shape[1],
+            _address(readout),
+            _address(evenness),
         )
         self._refuse_failure(status)
         return best, ids, every

@@ -40,6 +40,7 @@ struct Norm {  // without a gain there is none
 struct Layer {
     Norm norms[3], after[3];
     Matrix self_qkv, self_out, cross_query, cross_kv, cross_out, inner, gate, outer;
+    Matrix cross_back;  // `cross_out` turned over, in float32 whatever the kind; there once shares are asked for
     const float *self_gains[2], *cross_gains[2];
 };
 
@@ -303,7 +304,8 @@ inline void prepare(Int8, const float* x, int64_t size, uint8_t* to, float* scal
     }
 }
 
-inline void normalize(const Model& model, const Norm& norm, const float* x, float* to) {
+// Returns what the centred numbers are multiplied with, before the gain.
+inline float normalize(const Model& model, const Norm& norm, const float* x, float* to) {
     const int64_t size = model.d_model_padded, real = model.d_model, last = size - LANES;
     vector sum{};
     for (int64_t c = 0; c < size && !model.root_mean_square; c += LANES) sum += read(x + c);
@@ -318,6 +320,24 @@ inline void normalize(const Model& model, const Norm& norm, const float* x, floa
     float inverse = 1.0f / std::sqrt(across(squares, sum_of) / real + float(model.eps));
     for (int64_t c = 0; c < size; c += LANES)
         write(to + c, (read(x + c) - mean) * inverse * read(norm.gain + c) + read(norm.bias + c));
+    return inverse;
+}
+
+// A direction in what a norm gives becomes the one in what it reads that has the same product, its scale taken as given.
+inline void go_back(const Model& model, const Norm& norm, float inverse, float* direction) {
+    const int64_t size = model.d_model_padded, real = model.d_model, last = size - LANES;
+    vector sum{};
+    for (int64_t c = 0; c < size; c += LANES) {  // where nothing is but filling, the gain is 0
+        vector y = read(direction + c) * read(norm.gain + c) * inverse;
+        sum += y;
+        write(direction + c, y);
+    }
+    if (model.root_mean_square) return;
+    const float mean = across(sum, sum_of) / real;
+    for (int64_t c = 0; c < size; c += LANES) {
+        vector y = read(direction + c) - mean;
+        write(direction + c, c < last || counted() < uint32_t(real - last) ? y : vector{});
+    }
 }
 
 template <typename Cached>
@@ -413,6 +433,55 @@ void attend_all(const Model& model, int64_t count, const float* query, int64_t s
     if constexpr (QUERIES > 1) attend_all<QUERIES / 2>(model, count, query, stride, context, keys, room, at);
 }
 
+// For each key the product of a query with something that stands at `at` of it, of each head in its lane.
+template <typename At, typename Take>
+void by_key(const Model& model, const float* query, int64_t keys, At at, Take take) {
+    const int64_t span = model.steps * model.lanes;
+    for (int64_t j = 0; j < keys; j += 4) {
+        decltype(at(0)) k[4];
+        vector sums[4] = {};
+        for (int u = 0; u < 4; u++) k[u] = at(std::min(j + u, keys - 1));
+        for (int64_t i = 0; i < span; i += LANES) {
+            const vector x = read(query + i);
+            for (int u = 0; u < 4; u++) sums[u] = fused(x, read(k[u] + i), sums[u]);
+        }
+        for (int u = 0; u < 4 && j + u < keys; u++) take(j + u, by_head(sums[u], model.lanes));
+    }
+}
+
+// What heads carry from each key: the softmax of its score times the product of its value with `wanted`. The shares of the
+// keys are added to `shares`; to `spread` how much each head carried, and that times its softmax's entropy.
+template <typename Cached>
+void carry(const Model& model, const float* query, const float* wanted, const Cached* memory, int64_t keys, Buffer& room, float* shares,
+           double* spread) {
+    const int64_t span = model.steps * model.lanes, width = model.groups * span;
+    float* weights = room.of(keys * LANES);
+    for (int64_t group = 0; group < width; group += span) {
+        vector largest = vector{} - std::numeric_limits<float>::infinity(), total{}, slope{}, carried{};
+        by_key(model, query + group, keys, [=](int64_t j) { return memory + j * 2 * width + group; }, [&](int64_t j, vector product) {
+            const vector s = product * float(model.score_scale);
+            largest = s > largest ? s : largest;
+            write(weights + j * LANES, s);
+        });
+        for (int64_t j = 0; j < keys * LANES; j += LANES) {
+            const vector less = read(weights + j) - largest, w = exponential(less);
+            total += w, slope += w * less;
+            write(weights + j, w);
+        }
+        const vector inverse = 1.0f / total;
+        const int64_t count = std::min(model.lanes, model.num_heads - group / model.steps);
+        by_key(model, wanted + group, keys, [=](int64_t j) { return memory + (j * 2 + 1) * width + group; }, [&](int64_t j, vector product) {
+            const vector all = read(weights + j * LANES) * inverse * product, share = counted() < uint32_t(count) ? all : vector{};
+            carried += share < 0.0f ? -share : share;
+            shares[j] += across(share, sum_of);
+        });
+        for (int64_t h = 0; h < count; h++) {
+            const double entropy = std::log(double(total[h])) - double(slope[h]) / total[h];
+            spread[0] += carried[h], spread[1] += carried[h] * entropy;
+        }
+    }
+}
+
 // Rotate queries or keys by their position: dimension i and i + half of each head are a pair.
 void rotate(const Model& model, float* x, int64_t position) {
     const float *cosines = model.cosines + position * model.half, *sines = model.sines + position * model.half;
@@ -445,11 +514,29 @@ struct Slot {  // one sentence: keys and values of its memory, and of its hypoth
 };
 
 // Where the last layer's attention to the source is written, the mean of its heads: `keys` numbers a row, zero behind those
-// of the source. Nothing where that is not asked for; `alone`: nothing else is.
+// of the source. Nothing where that is not asked for; `alone`: nothing else is. With a `readout`, d_model_padded numbers a
+// row, the shares of source tokens in its product with the final states are written in its place: what all layers carried,
+// the scale of each norm taken as given. `evenness` is then the mean entropy of the softmaxes by what they carried, of 1.
 struct Look {
     float* rows;
     int64_t keys;
     bool alone;
+    const float* readout;
+    float* evenness;
+};
+
+// What a step keeps for shares: of each decoder layer the queries to the source and what its norms multiplied with.
+struct Trace {
+    std::vector<Buffer> queries;
+    std::vector<float> norms, after, last;
+    int64_t rows = 0;
+
+    void begin(int64_t num_layers, int64_t num_rows) {
+        rows = num_rows;
+        queries.resize(num_layers);
+        norms.assign(num_layers * 3 * rows, 0.0f), after.assign(num_layers * rows, 0.0f), last.assign(rows, 0.0f);
+    }
+    float* norm(int64_t layer, int part) { return norms.data() + (layer * 3 + part) * rows; }
 };
 
 constexpr int64_t ROWS_AT_ONCE = 48;  // what is wide is computed for so many rows at a time, and stays in the cache
@@ -458,7 +545,8 @@ struct Session {
     const Model& model;
     const int64_t places, width;
     std::vector<Slot> slots;
-    Buffer x, y, qkv, context, wide, weights, prepared, scales;
+    Buffer x, y, qkv, context, wide, weights, prepared, scales, directions;
+    Trace trace;
 
     Session(const Model& model, int64_t num_slots, int64_t places)
         : model(model), places(places), width(model.groups * model.steps * model.lanes), slots(num_slots) {
@@ -484,28 +572,32 @@ struct Session {
         return inputs_of<Kind>(y.data, size, rows);
     }
 
-    void normalize_all(const Norm& norm, int64_t rows) {
+    void normalize_all(const Norm& norm, int64_t rows, float* inverses = nullptr) {
         const int64_t size = model.d_model_padded;
-        if (norm.gain)
-            for (int64_t r = 0; r < rows; r++) normalize(model, norm, x.data + r * size, x.data + r * size);
+        for (int64_t r = 0; r < rows && norm.gain; r++) {
+            float inverse = normalize(model, norm, x.data + r * size, x.data + r * size);
+            if (inverses) inverses[r] = inverse;
+        }
     }
 
     // Add what a sublayer gives to the states; without a norm before it there is one behind it.
     template <typename Kind>
-    void join(const Matrix& out, const Inputs& inputs, const Layer& layer, int part) {
-        add<Kind>(out, inputs, x.data, layer.after[part]);
-        if (!model.norm_first) normalize_all(layer.norms[part], inputs.rows);
+    void join(const Matrix& out, const Inputs& inputs, const Layer& layer, int part, float* inverses = nullptr,
+              float* after_inverses = nullptr) {
+        add<Kind>(out, inputs, x.data, layer.after[part], after_inverses);
+        if (!model.norm_first) normalize_all(layer.norms[part], inputs.rows, inverses);
     }
 
     // to += what a product gives, by a norm of its own if it has one.
     template <typename Kind>
-    void add(const Matrix& out, const Inputs& inputs, float* to, const Norm& after) {
+    void add(const Matrix& out, const Inputs& inputs, float* to, const Norm& after, float* inverses = nullptr) {
         if (!after.gain) return product<Kind>(out, inputs, to, ADD);
         const int64_t size = model.d_model_padded;
         float* apart = y.of(inputs.rows * size);
         product<Kind>(out, inputs, apart);
         for (int64_t r = 0; r < inputs.rows; r++) {
-            normalize(model, after, apart + r * size, apart + r * size);
+            const float inverse = normalize(model, after, apart + r * size, apart + r * size);
+            if (inverses) inverses[r] = inverse;
             for (int64_t c = r * size; c < (r + 1) * size; c += LANES) write(to + c, read(to + c) + read(apart + c));
         }
     }
@@ -518,7 +610,7 @@ struct Session {
     }
 
     template <typename Kind>
-    void feed_forward(const Layer& layer, int part, int64_t rows) {
+    void feed_forward(const Layer& layer, int part, int64_t rows, float* inverses = nullptr) {
         const int64_t size = model.d_model_padded, room = model.d_ff;
         Inputs all = sublayer_inputs<Kind>(layer.norms[part], rows);
         int64_t stride = room / Kind::GROUP * 4;
@@ -541,7 +633,7 @@ struct Session {
                 prepare(Kind(), inner + r * room, room, inputs.data + r * stride, inputs.scales + r);
             add<Kind>(layer.outer, inputs, x.data + first * size, layer.after[part]);
         }
-        if (!model.norm_first) normalize_all(layer.norms[part], rows);
+        if (!model.norm_first) normalize_all(layer.norms[part], rows, inverses);
     }
 
     void embed(const float* tokens, const float* positions, const int32_t* ids, const int64_t* times, const float* beside,
@@ -613,6 +705,9 @@ struct Session {
     void decode(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times, const int32_t* tokens,
                 const int32_t* ancestors, int64_t stride, const float* beside, const Look& look) {
         embed(model.tgt_tokens, model.tgt_positions, tokens, times, beside, rows);
+        const bool traces = look.readout;
+        if (traces) trace.begin(model.num_decoder_layers, rows);
+        auto norm_of = [&](int64_t l, int part) { return traces ? trace.norm(l, part) : nullptr; };
         for (int64_t l = 0; l < model.num_decoder_layers; l++) {
             const Layer& layer = model.decoder[l];
             float *all = qkv.of(rows * 3 * width), *to = context.of(rows * width);
@@ -630,10 +725,10 @@ struct Session {
                 attend<1>(model, all + r * 3 * width, 0, to + r * width, now + 1, weights,
                           [=](int64_t j) { return past + (j * step + (j < now ? before[j] : here)) * size; });
             }
-            join<Kind>(layer.self_out, inputs_of<Kind>(to, width, rows), layer, 0);
+            join<Kind>(layer.self_out, inputs_of<Kind>(to, width, rows), layer, 0, norm_of(l, 0));
             if (layer.cross_query.weights) {
                 product<Kind>(layer.cross_query, sublayer_inputs<Kind>(layer.norms[1], rows), all);
-                float* seen = l == model.num_decoder_layers - 1 ? look.rows : nullptr;
+                float* seen = l == model.num_decoder_layers - 1 && !traces ? look.rows : nullptr;
                 for (int64_t r = 0; r < rows; r++) {
                     const Slot& slot = slots[of[r]];
                     const auto* memory = (const typename Kind::Cached*)slot.memory[l].data;
@@ -643,11 +738,48 @@ struct Session {
                               [=](int64_t j) { return memory + j * size; }, seen ? seen + r * look.keys : nullptr);
                 }
                 if (seen && look.alone) return;
-                join<Kind>(layer.cross_out, inputs_of<Kind>(to, width, rows), layer, 1);
+                if (traces) std::memcpy(trace.queries[l].of(rows * width), all, rows * width * sizeof(float));
+                join<Kind>(layer.cross_out, inputs_of<Kind>(to, width, rows), layer, 1, norm_of(l, 1),
+                           traces ? trace.after.data() + l * rows : nullptr);
             }
-            feed_forward<Kind>(layer, layer.cross_query.weights ? 2 : 1, rows);
+            const int last = layer.cross_query.weights ? 2 : 1;
+            feed_forward<Kind>(layer, last, rows, norm_of(l, last));
         }
-        normalize_all(model.decoder_norm, rows);
+        normalize_all(model.decoder_norm, rows, traces ? trace.last.data() : nullptr);
+        if (traces) write_shares<typename Kind::Cached>(rows, of, look);
+    }
+
+    void go_back_all(const Norm& norm, const float* inverses, int64_t rows, float* to) {
+        for (int64_t r = 0; r < rows && norm.gain; r++) go_back(model, norm, inverses[r], to + r * model.d_model_padded);
+    }
+
+    // The readout goes back through the norms, from the last layer to the first; what each layer's attention to the source
+    // added to the states is met on the way.
+    template <typename Cached>
+    void write_shares(int64_t rows, const int64_t* of, const Look& look) {
+        const int64_t size = model.d_model_padded;
+        float *direction = directions.of(2 * rows * size), *apart = direction + rows * size;
+        std::vector<double> spread(2 * rows, 0.0);
+        std::memcpy(direction, look.readout, rows * size * sizeof(float));
+        go_back_all(model.decoder_norm, trace.last.data(), rows, direction);
+        for (int64_t l = model.num_decoder_layers - 1; l >= 0; l--) {
+            const Layer& layer = model.decoder[l];
+            for (int part = 2; part >= 1 && !model.norm_first; part--) go_back_all(layer.norms[part], trace.norm(l, part), rows, direction);
+            std::memcpy(apart, direction, rows * size * sizeof(float));
+            go_back_all(layer.after[1], trace.after.data() + l * rows, rows, apart);
+            float* wanted = context.of(rows * width);
+            product<Float32>(layer.cross_back, inputs_of<Float32>(apart, size, rows), wanted);
+            for (int64_t r = 0; r < rows; r++) {
+                const Slot& slot = slots[of[r]];
+                carry(model, trace.queries[l].data + r * width, wanted + r * width, (const Cached*)slot.memory[l].data, slot.memory_len,
+                      weights, look.rows + r * look.keys, spread.data() + 2 * r);
+            }
+            if (!model.norm_first) go_back_all(layer.norms[0], trace.norm(l, 0), rows, direction);
+        }
+        for (int64_t r = 0; r < rows; r++) {
+            const double most = spread[2 * r] * std::log(double(slots[of[r]].memory_len));
+            look.evenness[r] = most > 0 ? float(spread[2 * r + 1] / most) : 0.0f;
+        }
     }
 };
 
@@ -901,13 +1033,14 @@ int decoding_states(Session* session, int64_t count, const int32_t* ids, const i
 int decoding_step(Session* session, int64_t rows, const int64_t* slots, const int64_t* places, const int64_t* times,
                   const int32_t* tokens, const int32_t* ancestors, int64_t stride, const float* beside, const int64_t* wanted,
                   int64_t num_wanted, const int32_t* banned, const int64_t* ban_ends, const int32_t* forced, int64_t count,
-                  float* best, int32_t* ids, float* all_log_probs, int64_t as_logits, float* attention, int64_t keys) {
+                  float* best, int32_t* ids, float* all_log_probs, int64_t as_logits, float* attention, int64_t keys,
+                  const float* readout, float* evenness) {
     return guarded([&] {
         refuse_unknown(session->model.activation);
         for (int64_t r = 0; r < rows && attention; r++)
             if (session->slots[slots[r]].memory_len > keys) throw std::invalid_argument("the attention has no room for a source");
         if (attention) std::fill(attention, attention + rows * keys, 0.0f);
-        const Look look{attention, keys, num_wanted == 0};
+        const Look look{attention, keys, num_wanted == 0, readout, evenness};
         auto go = [&](auto kind) {
             step<decltype(kind)>(*session, rows, slots, places, times, tokens, ancestors, stride, beside, wanted, num_wanted,
                                  banned, ban_ends, forced, count, best, ids, all_log_probs, as_logits, look);
@@ -931,7 +1064,8 @@ int decoding_advance(Session* session, const Beams* beams, int64_t count, const 
         if (rows)
             status = decoding_step(session, rows, live.slots.data(), live.places.data(), live.times.data(), live.tokens.data(),
                                    live.ancestors.data(), live.longest(), nullptr, live.wanted.data(), rows, live.banned.data(),
-                                   live.ban_ends.data(), nullptr, width, live.best.data(), live.ids.data(), nullptr, 0, nullptr, 0);
+                                   live.ban_ends.data(), nullptr, width, live.best.data(), live.ids.data(), nullptr, 0, nullptr, 0, nullptr,
+                                   nullptr);
         if (status) return;
         Extension extension{*beams, live, width, 0, {}, {}};
         *events = 0;

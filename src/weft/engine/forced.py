@@ -1,4 +1,5 @@
-"""Whole hypotheses read by the engine in one step: what the decoder attended to as it wrote them.
+"""Whole hypotheses read by the engine in one step: what the decoder attended to as it wrote them,
+and what it wrote from each source token.
 
 Shapes: B rows, S source and T target tokens; R target tokens of all rows.
 """
@@ -9,7 +10,7 @@ import numpy as np
 
 from weft.decoding.decoder import Floats, Indices, StepInput
 from weft.engine.batched import PAD_ID
-from weft.engine.bindings import Engine
+from weft.engine.bindings import Engine, Shares
 
 _NO_ROW = np.empty(0, np.int64)
 
@@ -33,6 +34,42 @@ def forced_attention_of(engine: Engine) -> Callable[[Indices, Indices], Floats]:
         return attention
 
     return cross_attention
+
+
+def forced_shares_of(
+    engine: Engine,
+) -> Callable[[Indices, Indices, Indices], tuple[Floats, Floats]]:
+    """Return what computes what each source token wrote into the logit of each target token, above
+    the mean of the vocabulary, by the looks of all layers (B, T, S), and how even these looks were
+    (B, T): the mean entropy of their weights, each counted by what its head carried, of the most
+    possible.
+
+    It takes source ids (B, S), the target ids that the decoder reads (B, T), and those that it
+    writes (B, T). Every norm's scale is taken as it is in this pass, so that shares add up. Both
+    are 0 where either side is padding. Raises MemoryError.
+    """
+
+    def source_shares(
+        src: Indices, tgt_in: Indices, tgt: Indices
+    ) -> tuple[Floats, Floats]:
+        num_rows, src_len = src.shape
+        session = engine.session(num_rows, 1)
+        session.read(range(num_rows), _without_padding(src))
+        inputs = _all_positions(tgt_in)
+        places = inputs.sentences, inputs.positions
+        found = Shares(
+            engine.readout(tgt[places]),
+            np.empty((len(inputs), src_len), np.float32),
+            np.empty(len(inputs), np.float32),
+        )
+        session.step(inputs, 0, wanted=_NO_ROW, shares=found)
+        shares = np.zeros((*tgt_in.shape, src_len), np.float32)
+        evenness = np.zeros(tgt_in.shape, np.float32)
+        shares[places] = found.values
+        evenness[places] = found.evenness
+        return shares, evenness
+
+    return source_shares
 
 
 def _without_padding(rows: Indices) -> list[list[int]]:

@@ -280,4 +280,4 @@ def _array_or_none(tensor: Tensor | None) -> weights.Floats | None:
 
 def _array(tensor: Tensor) -> weights.Floats:
     """Return a parameter as it is now, in float32; it shares the parameter's memory if it can."""
-    return cast(weights.Floats, tensor.detach().float().numpy())
+    return cast(weights.Floats, tensor.detach().float().cpu().numpy())

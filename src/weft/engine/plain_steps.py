@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from weft.decoding.decoder import Floats, Indices
 from weft.engine.batched import Steps, padded
 from weft.engine.plain import Cache, PlainTransformer
 from weft.engine.record import Record
+from weft.engine.stream import source_looks
+from weft.engine.weights import Weights
 
 
 def steps_of(model: PlainTransformer) -> Steps[Cache]:
@@ -39,3 +43,29 @@ def cross_attention_of(
         return mean
 
     return cross_attention
+
+
+def source_shares_of(
+    weights: Callable[[], Weights],
+) -> Callable[[Indices, Indices, Indices], tuple[Floats, Floats]]:
+    """Return what computes the shares of source tokens and how even the looks were that wrote them,
+    as `weft.engine.forced.forced_shares_of`, from the weights as they are at a call.
+    """
+
+    def source_shares(
+        src: Indices, tgt_in: Indices, tgt: Indices
+    ) -> tuple[Floats, Floats]:
+        now = weights()
+        shares = np.zeros((*tgt_in.shape, src.shape[1]), np.float32)
+        evenness = np.zeros(tgt_in.shape, np.float32)
+        for row, (src_ids, tgt_ids) in enumerate(zip(src, tgt, strict=True)):
+            src_len = np.count_nonzero(src_ids)
+            tgt_len = np.count_nonzero(tgt_ids)
+            found, even = source_looks(
+                now, src_ids[:src_len].tolist(), tgt_ids[:tgt_len].tolist()
+            )
+            shares[row, :tgt_len, :src_len] = found
+            evenness[row, :tgt_len] = even
+        return shares, evenness
+
+    return source_shares

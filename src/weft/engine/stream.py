@@ -356,11 +356,28 @@ def source_shares(weights: Weights, src: Sequence[int], tgt: Sequence[int]) -> N
 
     `src` ends with eos, as the model reads it; `tgt` is what was written, without bos.
     """
+    return source_looks(weights, src, tgt)[0]
+
+
+def source_looks(
+    weights: Weights, src: Sequence[int], tgt: Sequence[int]
+) -> tuple[Numbers, Numbers]:
+    """Compute the shares of source tokens (T, S), and how even the looks were that wrote them (T).
+
+    That is the mean entropy of the weights, each counted by what its head carried, as a share of
+    the most possible.
+    """
     passed = translation_pass(weights, src, [BOS_ID, *tgt[:-1]])
     back = traced(weights, "decoder", passed.record, _readout(weights, tgt))
     by_head = carried(back, "cross", "cross", passed.record)
-    total: Numbers = by_head.sum((0, 1))
-    return total
+    looks = np.concatenate(passed.record.cross).astype(np.float64)  # layers H T S
+    logs = np.log(looks, out=np.zeros_like(looks), where=looks > 0)
+    entropies = -(looks * logs).sum(-1)
+    counts = np.abs(by_head).sum(-1)
+    in_all = counts.sum((0, 1)) * np.log(len(src))
+    even = (counts * entropies).sum((0, 1))
+    evenness = np.divide(even, in_all, out=np.zeros_like(in_all), where=in_all > 0)
+    return by_head.sum((0, 1)), evenness
 
 
 def embedding_shares(

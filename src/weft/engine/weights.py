@@ -38,6 +38,20 @@ class Linear:
         floats = self.stored.astype(self.scales.dtype)
         return floats * self.scales[:, None]
 
+    def rows(self, numbers: NDArray[np.integer]) -> Floats:
+        """Return some rows of the matrix."""
+        stored = self.stored[numbers]
+        if self.scales is None:
+            return cast("Floats", stored)
+        return stored.astype(self.scales.dtype) * self.scales[numbers][:, None]
+
+    def mean_row(self) -> Floats:
+        """Compute the mean of all rows of the matrix."""
+        count = len(self.stored)
+        scales = np.ones(count) if self.scales is None else self.scales
+        mean = scales.astype(np.float64) @ self.stored / count
+        return cast("Floats", mean.astype(self.rows(np.arange(0)).dtype))
+
     def repeated(self, head_dim: int, times: int) -> "Linear":
         """Repeat the outputs of each head, so that so many heads have them."""
         if times == 1:

@@ -25,7 +25,11 @@ from weft.inspection.tokens import (
     some_text,
 )
 from weft.inspection.views import Family
-from weft.predict.alignment import WordAlignment, align_words
+from weft.predict.alignment import (
+    WordAlignment,
+    align_words,
+    support_by_attention,
+)
 from weft.predict.rows import written
 from weft.predict.text import one_line
 from weft.predict.words import spelled
@@ -51,7 +55,8 @@ class TranslationInspection:
     with additive or dot-product attention.
 
     `src_vectors` and `tgt_vectors` have a row for each source token, and for bos and each target
-    token but the last. `alignment` is that of the decoder's last layer, the mean of its heads.
+    token but the last. `alignment` is by what each source word wrote into the logits, of a
+    recurrent model by attention.
     `beam` is None where the translation was given.
     """
 
@@ -175,6 +180,10 @@ def inspect_translation(
     if instead is None:
         width = beam_size or config.decoding.beam_size
         tree = grow_tree(task, view.steps, row, width, limits)
+    if translator.can_align:
+        support = translator.support(row, hypothesis)
+    else:
+        support = support_by_attention(maps.cross[-1].mean(0))
     is_whole = len(tgt_ids) == len(whole)
     return TranslationInspection(
         text=line,
@@ -197,7 +206,7 @@ def inspect_translation(
         tgt_vectors=tgt_vectors,
         beam=tree,
         alignment=align_words(
-            maps.cross[-1].mean(0),
+            support[: len(tgt_ids)],
             spelled(tgt_tokenizer, tgt_ids),
             spelled(src_tokenizer, row),
             (hypothesis.finished and is_whole, True),

@@ -1,7 +1,8 @@
-"""Alignments from a model's attention: which source token each target token comes from, and what
-is left out.
+"""Alignments: which source token each target token comes from, and what is left out.
 
-The attention is that of the decoder's last layer over the source, the mean of its heads.
+A target token comes from the source token that wrote most of its logit, by all of the decoder's
+looks at the source (its *share*). Of a model without shares, a recurrent one, it is the token with
+the most attention. Where the looks are flat, or hardly wrote anything, it comes from none.
 
 Shapes: T target tokens, S source tokens, end symbols included; B rows.
 """
@@ -16,7 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.scripts import count_scripts, is_spaceless
+from weft.data.scripts import count_scripts, is_mark, is_spaceless
+from weft.predict.flatness import FLAT, is_flat
 
 Floats: TypeAlias = NDArray[np.float32]
 Ids: TypeAlias = NDArray[np.int64]
@@ -26,14 +28,38 @@ CrossAttention: TypeAlias = Callable[[Ids, Ids], Floats]
 source ids (B, S); padding is 0.
 """
 
+SourceShares: TypeAlias = Callable[[Ids, Ids, Ids], tuple[Floats, Floats]]
+"""What each source token wrote into the logit of each target token, (B, T, S), and how even the
+looks were that wrote it, (B, T), from source ids (B, S), the target ids that the decoder reads (B,
+T) and those that it writes (B, T); padding is 0.
+"""
+
+LEAST_SHARE = 0.25
+"""In nats: a token of whose logit no source token wrote so much comes from none."""
+
 _LEAST = float(np.finfo(np.float32).tiny)
+_LEAST_OF_WORD = 0.5  # of what a word's main source wrote, so much makes another one
+
+
+def support_by_shares(shares: Floats, evenness: Floats) -> Floats:
+    """Return how much each source token supports each target token, (T, S), by shares (T, S); none
+    does where the looks were even (T), or wrote hardly anything.
+    """
+    is_weak = shares.max(1, initial=0.0) < LEAST_SHARE
+    is_nothing = is_weak | (evenness > FLAT)
+    support: Floats = np.where(is_nothing[:, None], 0, shares)
+    return support
+
+
+def support_by_attention(attention: Floats) -> Floats:
+    """Return the same by attention (T, S): where it is flat, no token supports another."""
+    support: Floats = np.where(is_flat(attention)[:, None], 0, attention)
+    return support
 
 
 @dataclass(frozen=True)
 class Link:
-    """A target token and the source token that had the most attention as it was written, and where
-    they stand.
-    """
+    """A target token and the source token that it comes from, and where they stand."""
 
     target: int
     source: int
@@ -42,20 +68,29 @@ class Link:
 
 
 def links(
-    attention: Floats,
+    support: Floats,
     tgt: Sequence[str],
     src: Sequence[str],
+    is_ended: bool,
     before: tuple[int, int] = (0, 0),
 ) -> list[Link]:
-    """Return for each target token a link to the source token with the most attention (T, S), the
-    first of equals.
+    """Return a link for each target token that a source token supports (T, S), to the one that does
+    most, the first of equals.
 
+    The source ends with a symbol, from which nothing comes but the target's own, if it `is_ended`.
     `before` tokens of target and source precede these, and are counted in the places.
     """
-    best: list[int] = attention.argmax(1).tolist()
     first_tgt, first_src = before
+    of_words = support[:, : len(src) - 1]
+    best = of_words.argmax(1).tolist() if len(src) > 1 else [0] * len(tgt)
+    most = of_words.max(1, initial=0.0).tolist()
+    if is_ended:
+        best[-1] = int(support[-1].argmax())
+        most[-1] = float(support[-1].max())
     return [
-        Link(first_tgt + t, first_src + s, tgt[t], src[s]) for t, s in enumerate(best)
+        Link(first_tgt + t, first_src + best[t], token, src[best[t]])
+        for t, token in enumerate(tgt)
+        if most[t] > 0
     ]
 
 
@@ -95,36 +130,69 @@ class WordAlignment:
 
 
 def align_words(
-    attention: Floats,
+    support: Floats,
     tgt: Sequence[bytes],
     src: Sequence[bytes],
     ends: tuple[bool, bool],
 ) -> WordAlignment:
-    """Align each target word with the source words that its tokens attended to most; the attention
-    is (T, S).
+    """Align each target word with the source words that support its tokens most (T, S).
 
     `tgt` and `src` are what each token spells, spaces included; it need not be whole characters.
     `ends` says whether target and source end with a symbol, which is left out. A word is what white
     space delimits, and in scripts without it (Han, kana, Thai and the like) a single piece, or all
-    characters in a row that are spelled byte by byte.
+    characters in a row that are spelled byte by byte. Marks at a word's edges are words of their
+    own where they are tokens of their own.
     """
     tgt_words, tgt_of = words_of(tgt[: len(tgt) - ends[0]])
     src_words, src_of = words_of(src[: len(src) - ends[1]])
-    pairs = word_pairs(attention, tgt_of, src_of)
+    pairs = word_pairs(support, tgt_of, src_of)
     return WordAlignment(src_words, tgt_words, pairs)
 
 
 def word_pairs(
-    attention: Floats, tgt_of: Sequence[int], src_of: Sequence[int]
+    support: Floats, tgt_of: Sequence[int], src_of: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Return the pairs of source and target words, in the target's order, by the attention (T, S)
-    and the numbers of each token's word.
+    """Return the pairs of source and target words, in the target's order, by the support (T, S) and
+    the numbers of each token's word.
+
+    A word comes from the source word that supports all of its tokens together most, and from one
+    that does so for a single token, if it has at least half as much in all.
     """
     if not tgt_of or not src_of:
         return []
-    best = attention[:, : len(src_of)].argmax(1).tolist()
-    pairs = {(t, src_of[best[place]]) for place, t in enumerate(tgt_of)}
+    by_token = _sums(support[: len(tgt_of), : len(src_of)].T, src_of).T
+    by_word = _sums(by_token, tgt_of)
+    main = by_word.max(1)
+    pairs = {(t, int(row.argmax())) for t, row in enumerate(by_word) if main[t] > 0}
+    for t, row in zip(tgt_of, by_token, strict=True):
+        s = int(row.argmax())
+        if row[s] > 0 and by_word[t, s] >= max(_LEAST_OF_WORD * main[t], _LEAST):
+            pairs.add((t, s))
     return [(s, t) for t, s in sorted(pairs)]
+
+
+def _sums(rows: Floats, word_of: Sequence[int]) -> Floats:
+    """Add up the rows of the tokens of each word."""
+    sums = np.zeros((word_of[-1] + 1, rows.shape[1]), rows.dtype)
+    np.add.at(sums, np.asarray(word_of), rows)
+    return sums
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What some tokens spell together: its text without the white space around it, whether that
+    stands before and behind it, whether it is of a script without spaces between words, and whether
+    it is nothing but marks.
+    """
+
+    text: str
+    is_spaced: tuple[bool, bool]
+    is_alone: bool
+    is_mark: bool
+
+
+_Counted: TypeAlias = tuple[_Piece, int]
+"""A piece, and the number of its tokens."""
 
 
 def words_of(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
@@ -133,42 +201,67 @@ def words_of(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
     Pieces of white space alone belong to the word after them, at the end to the one before.
     """
     words: list[str] = []
-    counts: list[int] = []  # pieces of each word
+    word_of: list[int] = []
+    for run in _runs(spelled):
+        for word in _without_marks(run):
+            for _, count in word:
+                word_of += [len(words)] * count
+            words.append("".join([piece.text for piece, _ in word]))
+    if words:
+        word_of += [len(words) - 1] * (len(spelled) - len(word_of))
+    return words, word_of
+
+
+def _without_marks(run: list[_Counted]) -> list[list[_Counted]]:
+    """Divide a run into the marks before a word, the word, and the marks behind it."""
+    are_marks = [piece.is_mark for piece, _ in run]
+    if all(are_marks) or not any(are_marks):
+        return [run]
+    first = are_marks.index(False)
+    last = len(run) - are_marks[::-1].index(False)
+    return [part for part in (run[:first], run[first:last], run[last:]) if part]
+
+
+def _runs(spelled: Sequence[bytes]) -> Iterator[list[_Counted]]:
+    """Yield the pieces of each word, marks at its edges included.
+
+    Those of white space alone are counted with the piece after them, at the end left out.
+    """
+    run: list[_Counted] = []
     spaces = 0  # pieces of white space that wait for their word
     was_alone = False  # the character before is of a script without spaces
     was_in_bytes = False  # and is spelled byte by byte
     was_before_space = False  # as bytes that break off before a space are
     for text, count in _whole_characters(spelled):
-        if not text.strip():
+        piece = _piece_of(text)
+        if not piece.text:
             spaces += count
             continue
-        alone = _stands_alone(text)
+        alone = piece.is_alone
         in_bytes = count > 1
         if was_alone and was_in_bytes and in_bytes:
             apart = not alone
         else:
             apart = alone or was_alone
-        begins = was_before_space or text[0].isspace()
-        if not words or spaces or begins or apart:
-            words.append(text.strip())
-            counts.append(spaces + count)
-        else:
-            words[-1] += text.rstrip()
-            counts[-1] += count
+        begins = was_before_space or piece.is_spaced[0]
+        if run and (spaces or begins or apart):
+            yield run
+            run = []
+        run.append((piece, spaces + count))
         spaces = 0
         was_alone = alone
         was_in_bytes = in_bytes
-        was_before_space = text[-1].isspace()
-    if words:
-        counts[-1] += spaces
-    word_of = [number for number, count in enumerate(counts) for _ in range(count)]
-    return words, word_of
+        was_before_space = piece.is_spaced[1]
+    if run:
+        yield run
 
 
-@lru_cache(10_000)
-def _stands_alone(piece: str) -> bool:
-    """Return whether a piece is of a script without spaces between words."""
-    return is_spaceless(count_scripts([piece]))
+@lru_cache(20_000)
+def _piece_of(text: str) -> _Piece:
+    stripped = text.strip()
+    is_spaced = text[:1].isspace(), text[-1:].isspace()
+    is_alone = is_spaceless(count_scripts([text]))
+    return _Piece(stripped, is_spaced, is_alone, all(map(is_mark, stripped)))
 
 
 def _whole_characters(spelled: Sequence[bytes]) -> Iterator[tuple[str, int]]:
@@ -177,6 +270,9 @@ def _whole_characters(spelled: Sequence[bytes]) -> Iterator[tuple[str, int]]:
     text = ""
     count = 0
     for number, piece in enumerate(spelled, start=1):
+        if not count and piece.isascii():
+            yield piece.decode(), 1
+            continue
         text += decoder.decode(piece, final=number == len(spelled))
         count += 1
         if not decoder.getstate()[0]:

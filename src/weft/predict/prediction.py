@@ -105,6 +105,11 @@ class Prediction:
         return self.source_cut or self.output_cut
 
     @property
+    def is_unaligned(self) -> bool:
+        """Return whether alignments were asked for, and no token comes from any of the source."""
+        return self.alignments == [] and bool(self.tokens)
+
+    @property
     def confidence(self) -> float | None:
         """Return the mean log-probability of its tokens, in nats; None where it has none."""
         if not self.token_log_probs:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID
-from weft.decoding.decoder import Engine, Hypothesis
+from weft.decoding.decoder import Engine, Hypothesis, Indices
 from weft.decoding.exhaustive import exhaustive_search
 from weft.decoding.search import continuous_search, search_all, streamed_search
 from weft.decoding.sentences import BeamSettings, Sentence, Waiting
@@ -27,7 +27,13 @@ from weft.decoding.shortlist import Shortlist
 from weft.engine.batched import Steps, padded
 from weft.engine.ensemble import EnsembleEngine
 from weft.errors import OutOfMemoryError
-from weft.predict.alignment import CrossAttention, Floats
+from weft.predict.alignment import (
+    CrossAttention,
+    Floats,
+    SourceShares,
+    support_by_attention,
+    support_by_shares,
+)
 from weft.predict.batching import in_batches, in_halves, in_threads
 from weft.predict.prediction import OutputLimit
 from weft.predict.segments import Plan, SourceRow
@@ -41,14 +47,16 @@ class Member:
     """A model as one of those that search together; it has `max_len` positions on either side.
 
     `steps` are the model's own. An `engine` has the same weights and searches in their place.
-    `cross_attention` computes the attention to the source; where there is an engine, several
-    threads may call it at once.
+    `cross_attention` computes the attention to the source, and `source_shares` what each source
+    token wrote, which a recurrent model does not have; where there is an engine, several threads
+    may call them at once.
     """
 
     max_len: int
     steps: Steps[Any]
     engine: Engine | None = None
     cross_attention: CrossAttention | None = None
+    source_shares: SourceShares | None = None
 
 
 @dataclass(frozen=True)
@@ -141,42 +149,68 @@ class RowSearch:
 
         Each model reads a whole hypothesis at once.
         """
-        attention: dict[SourceRow, list[Floats]] = {}
+        return self._read_again(ranked, settings, self._attention)
 
-        def attend(batch: list[SourceRow], settings: Resolved) -> list[list[Floats]]:
-            return self._attend({row: ranked[row] for row in batch})
+    def support(
+        self, ranked: Mapping[SourceRow, list[Hypothesis]], settings: Resolved
+    ) -> dict[SourceRow, list[Floats]]:
+        """Return how much each source token supports each token of each hypothesis, (T, S).
+
+        It is by shares where all models have them, else by attention; averaged over the models.
+        """
+        has_shares = all(member.source_shares for member in self.members)
+        by = self._support_by_shares if has_shares else self._support_by_attention
+        return self._read_again(ranked, settings, by)
+
+    def _read_again(
+        self,
+        ranked: Mapping[SourceRow, list[Hypothesis]],
+        settings: Resolved,
+        maps_of: Callable[["_Pairs"], list[Floats]],
+    ) -> dict[SourceRow, list[Floats]]:
+        """Return the map (T, S) of each hypothesis, which the models read once more."""
+        found: dict[SourceRow, list[Floats]] = {}
+
+        def read(batch: list[SourceRow], settings: Resolved) -> list[list[Floats]]:
+            maps = iter(maps_of(_Pairs.of({row: ranked[row] for row in batch})))
+            return [list(islice(maps, len(ranked[row]))) for row in batch]
 
         def keep(batch: list[SourceRow]) -> None:
-            maps = _in_halves(batch, attend, settings)
-            attention.update(zip(batch, maps, strict=True))
+            maps = _in_halves(batch, read, settings)
+            found.update(zip(batch, maps, strict=True))
 
         # NumPy and PyTorch have threads of their own
         workers = 1 if self.engine is None else self.workers
         in_threads(keep, _batches(ranked, settings), workers)
-        return attention
+        return found
 
-    def _attend(
-        self, ranked: Mapping[SourceRow, list[Hypothesis]]
-    ) -> list[list[Floats]]:
-        """Return the cross-attention (T, S) of each hypothesis of these rows, in one batch."""
-        rows: list[tuple[int, ...]] = []
-        inputs: list[list[int]] = []
-        for row, hypotheses in ranked.items():
-            for hypothesis in hypotheses:
-                rows.append(row.ids)
-                inputs.append(_decoder_input(hypothesis))
-        src = padded(rows)
-        tgt = padded(inputs)
+    def _attention(self, pairs: "_Pairs") -> list[Floats]:
+        src, tgt_in, _ = pairs.padded()
         maps = []
         for member in self.members:
             if member.cross_attention is not None:
-                maps.append(member.cross_attention(src, tgt))
-        mean = np.stack(maps).mean(0)  # B T S
-        parts = (
-            part[: len(tgt_ids), : len(src_ids)]
-            for part, src_ids, tgt_ids in zip(mean, rows, inputs, strict=True)
-        )
-        return [list(islice(parts, len(each))) for each in ranked.values()]
+                maps.append(member.cross_attention(src, tgt_in))
+        return pairs.cut(np.stack(maps).mean(0))
+
+    def _support_by_attention(self, pairs: "_Pairs") -> list[Floats]:
+        return list(map(support_by_attention, self._attention(pairs)))
+
+    def _support_by_shares(self, pairs: "_Pairs") -> list[Floats]:
+        ids = pairs.padded()
+        shares = []
+        evenness = []
+        for member in self.members:
+            if member.source_shares is not None:
+                of_tokens, even = member.source_shares(*ids)
+                shares.append(of_tokens)
+                evenness.append(even)
+        mean = np.stack(evenness).mean(0)  # B T
+        return [
+            support_by_shares(part, even[: len(part)])
+            for part, even in zip(
+                pairs.cut(np.stack(shares).mean(0)), mean, strict=True
+            )
+        ]
 
     def _find_with(
         self, engine: Engine, rows: list[SourceRow], settings: Resolved, budget: int
@@ -292,13 +326,39 @@ def written(hypothesis: Hypothesis) -> list[int]:
     return [*hypothesis.ids, EOS_ID] if hypothesis.finished else hypothesis.ids
 
 
+@dataclass(frozen=True)
+class _Pairs:
+    """Source ids and what was written for each, to be read in one batch."""
+
+    sources: list[tuple[int, ...]]
+    targets: list[list[int]]
+
+    @classmethod
+    def of(cls, ranked: Mapping[SourceRow, list[Hypothesis]]) -> "_Pairs":
+        """Pair each hypothesis with its row."""
+        sources = []
+        targets = []
+        for row, hypotheses in ranked.items():
+            for hypothesis in hypotheses:
+                sources.append(row.ids)
+                targets.append(written(hypothesis))
+        return cls(sources, targets)
+
+    def padded(self) -> tuple[Indices, Indices, Indices]:
+        """Return the source ids, those that the decoder reads, and those that it writes."""
+        inputs = [[BOS_ID, *ids[:-1]] for ids in self.targets]
+        return padded(self.sources), padded(inputs), padded(self.targets)
+
+    def cut(self, maps: Floats) -> list[Floats]:
+        """Return the map (T, S) of each, without padding."""
+        return [
+            part[: len(tgt), : len(src)]
+            for part, src, tgt in zip(maps, self.sources, self.targets, strict=True)
+        ]
+
+
 def _as_one(engines: Sequence[Engine]) -> Engine:
     return engines[0] if len(engines) == 1 else EnsembleEngine(engines)
-
-
-def _decoder_input(hypothesis: Hypothesis) -> list[int]:
-    """Return the ids that the decoder reads to write a hypothesis: bos, and all but the last."""
-    return [BOS_ID, *written(hypothesis)[:-1]]
 
 
 def _in_halves(

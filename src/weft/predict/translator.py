@@ -38,8 +38,8 @@ LONG_SOURCE = 10
 # times the least ratio of lengths in training: a translation below it may have left something out
 FAR_BELOW = 0.7
 
-Attention = dict[SourceRow, list[Floats]]
-"""The cross-attention (T, S) of each hypothesis of each row."""
+Support = dict[SourceRow, list[Floats]]
+"""How much each source token supports each token of each row's hypotheses, (T, S)."""
 
 
 class Translator(TellsLanguages):
@@ -185,13 +185,13 @@ class Translator(TellsLanguages):
         """Return the translations of planned texts, in their order, from what their rows became."""
         settings = planned.settings
         hypotheses = self._ranked(found, settings)
-        attention: Attention | None = None
+        support: Support | None = None
         if settings.requested.alignments:
             best = {row: hypotheses[row][:1] for row in planned.rows}
-            attention = self._rows.attend(best, settings)
+            support = self._rows.support(best, settings)
         predictions: dict[str, Prediction] = {}
         for text, plan in planned.plans.items():
-            prediction = self._assemble(text, plan, hypotheses, attention, settings)
+            prediction = self._assemble(text, plan, hypotheses, support, settings)
             predictions[text] = self._with_doubts(text, prediction)
         return [predictions[text] for text in planned.texts]
 
@@ -272,6 +272,15 @@ class Translator(TellsLanguages):
     def spellings(self) -> Spellings:
         """Return the letters of every token of the target."""
         return Spellings(self.tgt_tokenizer)
+
+    def support(self, row: Sequence[int], hypothesis: Hypothesis) -> Floats:
+        """Return how much each source token supports each token of a row's hypothesis, (T, S): what
+        `alignments` are read from.
+        """
+        settings = self._resolve(DecodingSettings(batch_tokens=len(row)))
+        source = SourceRow(tuple(row))
+        (found,) = self._rows.support({source: [hypothesis]}, settings)[source]
+        return found
 
     def segments(self, text: str) -> tuple[str, ...]:
         """Return the parts in which `translate` translates a text, each a single line."""
@@ -395,14 +404,14 @@ class Translator(TellsLanguages):
         text: str,
         plan: Plan,
         hypotheses: Mapping[SourceRow, list[Hypothesis]],
-        attention: Attention | None,
+        support: Support | None,
         settings: Resolved,
     ) -> Prediction:
         """Return the translation of one text: its segments joined, and the marks on them."""
         segments = [hypotheses[row] for row in plan.rows]
         if not segments:
             nothing = Prediction("", None, 0, [], [])
-            if attention is None:
+            if support is None:
                 return nothing
             return replace(nothing, alignments=[], words=[])
         texts = [list(map(self.text_of, segment)) for segment in segments]
@@ -413,9 +422,9 @@ class Translator(TellsLanguages):
         log_probs = [hypothesis.token_log_probs for hypothesis in best]
         alignments = None
         words = None
-        if attention is not None:
-            alignments = self._links(plan.rows, tokens, attention)
-            words = self._words(text, n_best[0].text, plan, best, attention)
+        if support is not None:
+            alignments = self._links(plan.rows, tokens, best, support)
+            words = self._words(text, n_best[0].text, plan, best, support)
         return Prediction(
             text=n_best[0].text,
             score=n_best[0].score,
@@ -445,15 +454,16 @@ class Translator(TellsLanguages):
         self,
         rows: list[SourceRow],
         tokens: list[list[str]],
-        attention: Attention,
+        best: Sequence[Hypothesis],
+        support: Support,
     ) -> list[Link]:
         """Return the links of all segments; `tokens` are the target's."""
         joined: list[Link] = []
-        num_src = 0
-        for row, tgt in zip(rows, tokens, strict=True):
+        before = (0, 0)
+        for row, tgt, hypothesis in zip(rows, tokens, best, strict=True):
             src = self.src_tokenizer.pieces(row.ids)
-            joined += links(attention[row][0], tgt, src, (len(joined), num_src))
-            num_src += len(row.ids)
+            joined += links(support[row][0], tgt, src, hypothesis.finished, before)
+            before = (before[0] + len(tgt), before[1] + len(src))
         return joined
 
     def _words(
@@ -462,7 +472,7 @@ class Translator(TellsLanguages):
         translation: str,
         plan: Plan,
         best: Sequence[Hypothesis],
-        attention: Attention,
+        support: Support,
     ) -> list[WordReport]:
         """Return the words of the translation of a text."""
         reporter = WordReporter(
@@ -477,7 +487,7 @@ class Translator(TellsLanguages):
                 row.ids,
                 written(hypothesis),
                 hypothesis.token_log_probs,
-                attention[row][0],
+                support[row][0],
             )
             reporter.add(segment)
         return reporter.reports

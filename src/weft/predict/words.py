@@ -36,8 +36,8 @@ class WordReport:
 
     Words are those of an alignment (`weft.predict.alignment.align_words`). `log_prob` is the sum of
     the log-probabilities of its tokens, in nats, each given all that stands before it. `sources`
-    are the words that its tokens attended to most, in their order; none where that was the end
-    symbol alone, or nothing.
+    are the words that it comes from, in their order; none where no word of the source supports
+    it.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Segment:
 
     `line` is the text that it was read from, which begins in the user's at `start` or behind white
     space there. Source ids end with eos; target ids, too, where the translation came to its end.
-    `attention` (T, S) is that of the decoder to the source.
+    `support` (T, S) is how much each source token supports each target token.
     """
 
     line: str
@@ -77,7 +77,7 @@ class Segment:
     src_ids: Sequence[int]
     tgt_ids: Sequence[int]
     log_probs: Sequence[float]
-    attention: Floats
+    support: Floats
 
 
 @dataclass
@@ -104,7 +104,7 @@ class WordReporter:
         for number, log_prob in zip(tgt_of, segment.log_probs, strict=False):
             log_probs[number] += log_prob
         chosen: list[list[SourceWord]] = [[] for _ in tgt]
-        for source, target in word_pairs(segment.attention, tgt_of, src_of):
+        for source, target in word_pairs(segment.support, tgt_of, src_of):
             chosen[target].append(sources[source])
         for word, log_prob, words in zip(targets, log_probs, chosen, strict=True):
             report = WordReport(word.text, word.start, word.end, log_prob, words)

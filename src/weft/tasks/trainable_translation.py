@@ -23,8 +23,14 @@ from weft.data.store import ParallelStore, prepare_store
 from weft.data.texts import Texts
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
 from weft.engine.bindings import Engine
-from weft.engine.forced import forced_attention_of
-from weft.engine.from_model import build_engine, is_sharded, why_no_engine
+from weft.engine.forced import forced_attention_of, forced_shares_of
+from weft.engine.from_model import (
+    build_engine,
+    is_sharded,
+    weights_of,
+    why_no_engine,
+)
+from weft.engine.plain_steps import source_shares_of
 from weft.engine.torch_steps import cross_attention_of, steps_of
 from weft.errors import UsageError
 from weft.evaluation.metrics import perplexity, translation_scores
@@ -36,6 +42,7 @@ from weft.kernels.machine import Machine
 from weft.model.flops import Cost, seq2seq_cost
 from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
+from weft.predict.alignment import SourceShares
 from weft.predict.parameters import Parameters
 from weft.predict.rows import Member
 from weft.predict.translator import LONG_SOURCE
@@ -279,7 +286,17 @@ class TrainableTranslation(
             steps_of(self.model, device),
             engine,
             cross_attention,
+            self._source_shares(engine),
         )
+
+    def _source_shares(self, engine: Engine | None) -> SourceShares | None:
+        """Return what computes the shares of source tokens; None where the model has none."""
+        if engine is not None:
+            return forced_shares_of(engine)
+        model = self.model
+        if not isinstance(model, Seq2SeqTransformer) or is_sharded(model):
+            return None
+        return source_shares_of(lambda: weights_of(model))
 
     def parameters(self) -> Parameters:
         return parameters_of(self.config)

@@ -22,9 +22,13 @@ from weft.engine.bindings import (
     what_computes,
     why_no_engine,
 )
-from weft.engine.forced import forced_attention_of
+from weft.engine.forced import forced_attention_of, forced_shares_of
 from weft.engine.plain import PlainTransformer
-from weft.engine.plain_steps import cross_attention_of, steps_of
+from weft.engine.plain_steps import (
+    cross_attention_of,
+    source_shares_of,
+    steps_of,
+)
 from weft.engine.weights import Weights
 from weft.evaluation.metrics import TranslationScores, pair_scores, translation_scores
 from weft.folder import model_folder
@@ -236,14 +240,16 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         """Return the model as the search has it: its engine where there is one, else its own steps
         in NumPy.
         """
-        assert self.weights is not None
-        plain = PlainTransformer(self.weights)
-        engine = engine_of(self.weights, self._kind)
+        weights = self.weights
+        assert weights is not None
+        plain = PlainTransformer(weights)
+        engine = engine_of(weights, self._kind)
         return Member(
             self.config.model.max_len,
             steps_of(plain),
             engine,
             forced_attention_of(engine) if engine else cross_attention_of(plain),
+            forced_shares_of(engine) if engine else source_shares_of(lambda: weights),
         )
 
     def why_no_engine(self) -> str:
