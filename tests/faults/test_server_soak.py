@@ -43,9 +43,9 @@ NUM_USUAL, NUM_LINGERING = 10, 8
 BURSTS = 12  # in the whole time
 BURST = 60  # requests
 MAX_WAITING = 600  # texts
-# MiB by which memory may rise in the second half, about 4 %; the allocator's pools, of several
-# threads, fill in the first quarter of an hour
-GROWTH = 6.0 if MINUTES >= 30 else 12.0
+# MiB by which memory may rise in the second half; the allocator's pools, of several threads, fill
+# in the first half of an hour
+GROWTH = 4.0 if MINUTES >= 30 else 12.0
 PEAK = 60.0  # MiB more, under the overload
 SLACK = 5  # descriptors: how many connections there are at a moment is chance
 OVERLOAD = 20.0  # seconds
