@@ -3,3 +3,12 @@
 begin(JSON.parse(document.getElementById("data").textContent), document);
 listen();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+
+// On paper all pictures are light.
+function print(isBegun) {
+  document.documentElement.toggleAttribute("data-printing", isBegun);
+  repaint();
+}
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
+matchMedia("print").addEventListener("change", ({ matches }) => print(matches));

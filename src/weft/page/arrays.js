@@ -36,16 +36,36 @@ const TYPES = {
   int32: Int32Array,
 };
 
-function unpack({ shape, dtype, scale = 1, root: isRoot, data: text }) {
+function unpack(leaf) {
+  const { shape, causal: isCausal } = leaf;
+  const values = numbersOf(leaf);
+  return { shape, values: isCausal ? withoutFuture(shape, values) : values };
+}
+
+// The numbers that were written: fractions of a scale, whose roots keep their signs, or halves.
+function numbersOf({ dtype, scale, root: isRoot, data: text }) {
   const bytes = bytesOf(text);
   const Type = TYPES[dtype];
   const raw = new Type(bytes.buffer, 0, bytes.length / Type.BYTES_PER_ELEMENT);
-  if (dtype === "float16") return { shape, values: halves(raw) };
-  if (dtype === "int32" || (scale === 1 && dtype === "float32")) return { shape, values: raw };
+  if (dtype === "float16") return halves(raw);
+  if (scale === undefined) return raw;
   const values = new Float32Array(raw.length);
   for (let i = 0; i < raw.length; i++) values[i] = raw[i] * scale;
-  if (isRoot) for (let i = 0; i < raw.length; i++) values[i] *= values[i];
-  return { shape, values };
+  if (isRoot) for (let i = 0; i < raw.length; i++) values[i] *= Math.abs(values[i]);
+  return values;
+}
+
+// Maps whose last two axes have zeros above the diagonal, which are not written.
+function withoutFuture(shape, written) {
+  const length = shape.at(-1);
+  const whole = new Float32Array(shape.reduce((product, size) => product * size, 1));
+  let from = 0;
+  for (let row = 0; row * length < whole.length; row++) {
+    const seen = (row % length) + 1;
+    whole.set(written.subarray(from, from + seen), row * length);
+    from += seen;
+  }
+  return whole;
 }
 
 function bytesOf(text) {

@@ -107,10 +107,16 @@ function firstPlace() {
   const kind = place.kind in KINDS ? place.kind : (Object.keys(KINDS)[0] ?? null);
   const { layers = 1, heads = 1 } = KINDS[kind] ?? {};
   const layer = Math.min(place.layer ?? layers - 1, layers - 1);
-  const head = Math.min(place.head ?? 0, heads - 1);
+  const head = Math.min(place.head ?? firstHead(kind, layer), heads - 1);
   const side = WRITTEN ?? READ;
   const token = WRITTEN ? step + OFFSET : 0;
   return { step, side, token, kind, layer, head, row: 0, key: null, part: null, label: 0, tint: hasShares() ? "shares" : "head" };
+}
+
+// The first head of a layer that tells something.
+function firstHead(kind, layer) {
+  const heads = kind ? headsOf(kind).filter((head) => head !== MEAN) : [];
+  return heads.find((head) => !isFlat(kind, layer, head)) ?? 0;
 }
 
 const hasShares = () => Boolean(data.shares?.written || (data.task === "classification" && data.contributions?.length));

@@ -219,10 +219,16 @@ const CITED = {
   dot: { "tokens-probability": "3", "caption-cross": "3.1" },
 };
 
+// The family of a model: a classifier without layers is a bag of words.
+function familyOf() {
+  const isBag = data.task === "classification" && !Object.keys(KINDS).length;
+  return isBag ? "bag" : (data.family ?? "transformer");
+}
+
 // The paper and section of a sentence, as far as it has one for this model.
 function cited(key) {
-  const family = data.family ?? "transformer";
-  const section = CITED[family][key];
+  const family = familyOf();
+  const section = CITED[family]?.[key];
   return section ? say("cited", { ...PAPERS[family], section }) : "";
 }
 
@@ -239,4 +245,4 @@ function say(key, values = {}) {
 }
 
 // Sentences one after the other.
-const joined = (sentences) => sentences.join(language === "zh" ? "" : " ");
+const joined = (sentences, between = language === "zh" ? "" : " ") => sentences.join(between);

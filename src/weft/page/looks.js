@@ -1,0 +1,359 @@
+/* All looks: every head of every layer small, with what it does; one of them large, and one kept beside it. */
+
+{
+  const state = { mode: "weight", scale: "one", isFit: true, kept: null };
+  let large; // the picture of the chosen head
+  let beside; // that of the kept one
+  let lines;
+
+  section({
+    id: "looks",
+    order: 4,
+    applies: (shown) => Object.values(shown.attention).some((leaf) => arrayOf(leaf).shape[0] > 0),
+    draw(box) {
+      if (state.kept && !(state.kept.kind in KINDS)) state.kept = null;
+      large = heatmap({ name: say("looks-map"), spec: () => specOf(place), pick, read });
+      beside = heatmap({ name: say("looks-beside"), spec: () => specOf(state.kept), pick: pickKept, read: null });
+      lines = lookLines({ spec: () => specOf(place), pick });
+      const own = make("figure", { class: "map-figure" }, make("p", { class: "reading", id: "looks-reading", "aria-live": "polite" }), large.box);
+      const kept = make("figure", { class: "map-figure", id: "looks-kept", hidden: true }, make("p", { class: "reading", id: "looks-kept-name" }), beside.box);
+      box.append(
+        make("div", { class: "controls", id: "looks-kinds" }),
+        make("div", { class: "heads", id: "looks-heads", role: "radiogroup", keydown: moveInHeads }),
+        make("h3", { id: "looks-name" }),
+        lines.box,
+        make("div", { class: "controls", id: "looks-modes" }),
+        make("div", { class: "maps", id: "looks-maps" }, kept, own),
+        make("p", { class: "caption", id: "looks-caption" }),
+      );
+      watchWidth(box);
+    },
+    place(changed) {
+      if (changed.has("kind")) drawKinds();
+      if (changed.has("kind") || changed.has("layer") || changed.has("head")) showHead();
+      else if (["step", "row", "key"].some((name) => changed.has(name))) showPlace();
+    },
+    repaint() {
+      drawHeads();
+      layOut();
+    },
+  });
+
+  let watcher = null;
+  function watchWidth(box) {
+    watcher?.disconnect();
+    let width = box.clientWidth;
+    watcher = new ResizeObserver(() => {
+      if (box.clientWidth === width) return;
+      width = box.clientWidth;
+      layOut();
+    });
+    watcher.observe(box);
+  }
+
+  function layOut() {
+    large.isFit = beside.isFit = state.isFit;
+    large.layOut();
+    if (state.kept) beside.layOut();
+    lines.draw();
+  }
+
+  /* What is drawn of a map */
+
+  const roleOf = (side) => (side === "target" ? "target" : "source");
+  const written = new WeakMap(); // sums over the heads, by the leaf
+
+  // What a head carried into the logit of what each query writes; of the mean all heads together.
+  function writtenOf(kind, layer, head) {
+    const leaf = data.shares.written[kind];
+    if (head !== MEAN) return within(arrayOf(leaf), layer, head);
+    if (!written.has(leaf)) written.set(leaf, new Map());
+    const of = written.get(leaf);
+    if (!of.has(layer)) of.set(layer, sumOfHeads(within(arrayOf(leaf), layer)));
+    return of.get(layer);
+  }
+
+  function sumOfHeads(maps) {
+    const [heads, ...shape] = maps.shape;
+    const values = new Float32Array(shape[0] * shape[1]);
+    for (let head = 0; head < heads; head++) within(maps, head).values.forEach((value, i) => (values[i] += value));
+    return { shape, values };
+  }
+
+  const hasWritten = (kind) => Boolean(data.shares?.written?.[kind]);
+  const canCompare = () => state.kept && state.kept.kind === place.kind;
+  const weights = new WeakMap(); // means of heads and differences, kept so that they are painted once
+
+  function weightsOf(kind, layer, head) {
+    if (head !== MEAN) return mapOf(kind, layer, head);
+    const leaf = data.attention[kind];
+    if (!weights.has(leaf)) weights.set(leaf, new Map());
+    const of = weights.get(leaf);
+    if (!of.has(layer)) of.set(layer, mapOf(kind, layer, head));
+    return of.get(layer);
+  }
+
+  let difference = null; // the last one that was shown
+  function differenceOf(one, other) {
+    const name = [one.kind, one.layer, one.head, other.layer, other.head].join();
+    if (difference?.name === name && difference.of === data) return difference.map;
+    const [a, b] = [one, other].map(({ kind, layer, head }) => weightsOf(kind, layer, head));
+    difference = { name, of: data, map: { shape: a.shape, values: a.values.map((value, i) => value - b.values[i]) } };
+    return difference.map;
+  }
+
+  function modeHere(kind) {
+    if (state.mode === "written" && !hasWritten(kind)) return "weight";
+    return state.mode === "difference" && !canCompare() ? "weight" : state.mode;
+  }
+
+  function specOf(what) {
+    const { kind, layer, head } = what;
+    const { rows, cols, queries, keys } = KINDS[kind];
+    const mode = what === place ? modeHere(kind) : modeHere(kind) === "difference" ? "weight" : modeHere(kind);
+    const map = mode === "difference" ? differenceOf(place, state.kept) : mode === "written" ? writtenOf(kind, layer, head) : weightsOf(kind, layer, head);
+    const isSigned = mode !== "weight";
+    const top = isSigned || state.scale === "largest" ? largestOf(map.values) : 1;
+    const { row, key } = placeIn(kind);
+    const common = { ...map, queries, keys, row, key, isSigned, top, mode };
+    const hues = { hue: roleOf(cols), queryHue: roleOf(rows) };
+    return { ...common, ...hues, isFlat: mode === "weight" && isFlat(kind, layer, head), isVisible: (r, k) => isVisible(kind, r, k) };
+  }
+
+  const largest = new WeakMap();
+  function largestOf(values) {
+    if (!largest.has(values)) largest.set(values, Math.max(values.reduce((most, value) => Math.max(most, Math.abs(value)), 0), 1e-9));
+    return largest.get(values);
+  }
+
+  const placeIn = (kind) => ({ row: rowIn(kind), key: kind === place.kind ? place.key : null });
+
+  /* Choosing */
+
+  function pick(row, key) {
+    const isStep = KINDS[place.kind].rows === WRITTEN;
+    go(isStep ? { step: row, key } : { side: READ, token: row, key });
+  }
+
+  function pickKept(row, key) {
+    if (state.kept.kind === place.kind) pick(row, key);
+  }
+
+  function read(row, key) {
+    byId("looks-reading").textContent = row === null ? readingHere() : readingOf(row, key);
+  }
+
+  const readingHere = () => readingOf(rowIn(place.kind), place.key);
+
+  // A number in words; without a key, the largest of the row.
+  function readingOf(row, key) {
+    const spec = specOf(place);
+    const weight = weightsOf(place.kind, place.layer, place.head);
+    const own = within({ shape: spec.shape, values: spec.values }, row).values;
+    const most = key ?? own.indexOf(Math.max(...own));
+    const values = { query: quoted(spec.queries[row]), key: quoted(spec.keys[most]), weight: number(within(weight, row).values[most]) };
+    const isLm = WRITTEN === "text";
+    const sentence = key === null ? "looks-most" : "looks-at";
+    const said = [say(isLm ? `${sentence}-lm` : sentence, { ...values, next: isLm ? quoted(writtenAt(row).piece) : "" })];
+    if (hasWritten(place.kind)) {
+      const carried = within(writtenOf(place.kind, place.layer, place.head), row).values[most];
+      said.push(say("looks-carried", { value: signed(carried), piece: quoted(writtenAt(row).piece) }));
+    }
+    if (spec.mode === "difference") said.push(say("looks-apart", { value: signed(own[most], 3) }));
+    return joined(said);
+  }
+
+  /* The heads */
+
+  function drawKinds() {
+    const kinds = Object.keys(KINDS).map((kind) => [kind, say(`kind-${kind}`)]);
+    byId("looks-kinds").hidden = kinds.length < 2;
+    byId("looks-kinds").replaceChildren(choices(say("kind"), "looks-kind", kinds, place.kind, (kind) => {
+      go({ kind });
+      root.querySelector('input[name="looks-kind"]:checked').focus();
+    }));
+    drawHeads();
+  }
+
+  function drawHeads() {
+    const { layers, heads } = KINDS[place.kind];
+    const grid = byId("looks-heads");
+    grid.hidden = layers * heads === 1;
+    grid.setAttribute("aria-label", say("layer-head"));
+    const rows = [];
+    for (let layer = 0; layer < layers; layer++) {
+      if (heads > 1) rows.push(make("p", { class: "of-layer" }, say("name-layer", { layer: layer + 1 })));
+      rows.push(make("div", { class: "of-heads" }, ...headsOf(place.kind).map((head) => headButton(layer, head))));
+    }
+    grid.replaceChildren(...rows);
+  }
+
+  function headButton(layer, head) {
+    const { kind } = place;
+    const canvas = make("canvas", { "aria-hidden": "true" });
+    const map = weightsOf(kind, layer, head);
+    const hue = roleOf(KINDS[kind].cols);
+    const flat = isFlat(kind, layer, head);
+    paintThumbnail(canvas, { ...map, hue, top: 1, isFlat: flat, isVisible: (r, k) => isVisible(kind, r, k) });
+    const number_ = KINDS[kind].heads === 1 ? layer + 1 : head === MEAN ? say("mean") : head + 1;
+    const rule = head === MEAN ? (flat ? sayRule(ruleOf(kind, layer, head), kind) : "") : sayRule(ruleOf(kind, layer, head), kind);
+    const name = nameOf(kind, layer, head);
+    const text = make("span", {}, make("b", {}, `${number_}`), rule && ` ${rule}`);
+    const more = { "data-layer": layer, "data-head": head, title: name, "aria-label": `${number_} ${rule}; ${name}` };
+    const button = make("button", { type: "button", role: "radio", class: "head", click: () => go({ layer, head }), ...more }, canvas, text);
+    const [rows, columns] = map.shape;
+    canvas.style.setProperty("aspect-ratio", `${columns} / ${rows}`);
+    canvas.style.setProperty("width", `min(100%, ${((columns / rows) * 6).toFixed(2)}rem)`);
+    return button;
+  }
+
+  function moveInHeads(event) {
+    const heads = headsOf(place.kind);
+    const next = stepInGrid(event, [place.layer, heads.indexOf(place.head)], KINDS[place.kind].layers, heads.length);
+    if (!next) return;
+    go({ layer: next[0], head: heads[next[1]] });
+    byId("looks-heads").querySelector('[aria-checked="true"]').focus();
+  }
+
+  /* The chosen one */
+
+  function showHead() {
+    for (const button of byId("looks-heads").querySelectorAll("button")) {
+      const isChosen = Number(button.dataset.layer) === place.layer && Number(button.dataset.head) === place.head;
+      button.setAttribute("aria-checked", isChosen);
+      button.tabIndex = isChosen ? 0 : -1;
+    }
+    const { kind, layer, head } = place;
+    const isOne = KINDS[kind].layers * KINDS[kind].heads === 1;
+    const rule = head === MEAN && !isFlat(kind, layer, head) ? "" : sayRule(ruleOf(kind, layer, head), kind);
+    byId("looks-name").textContent = joined([say(`map-${kind}`), ...(isOne ? [] : [nameOf(kind, layer, head)]), ...(rule ? [rule] : [])], say("colon"));
+    drawModes();
+    drawKept();
+    layOut();
+    showPlace();
+    describe();
+  }
+
+  function showPlace() {
+    byId("looks-reading").textContent = readingHere();
+    prose("looks", ...sayProse());
+    large.draw();
+    showCell(large, specOf(place));
+    if (state.kept) beside.draw();
+    lines.draw();
+  }
+
+  function sayProse() {
+    const { kind, layer, head } = place;
+    const { layers, heads } = KINDS[kind];
+    const said = [say(layers * heads === 1 ? "looks-one" : "looks-many", { count: layers * heads, layers, heads }), readingHere()];
+    if (isFlat(kind, layer, head)) said.push(say("looks-flat"));
+    return [joined(said)];
+  }
+
+  function describe() {
+    const { kind, layer, head } = place;
+    const caption = kind === "decoder" && WRITTEN === "text" ? "causal" : kind;
+    const said = [say(`caption-${caption}`)];
+    if (kind === "decoder") said.push(say("looks-masked"));
+    if (head === MEAN) said.push(say("mean-caption").trim());
+    if (modeHere(kind) === "written") said.push(say("looks-written-caption"));
+    if (modeHere(kind) === "difference") said.push(say("looks-difference-caption"));
+    byId("looks-caption").textContent = joined(said);
+  }
+
+  function drawModes() {
+    const { kind } = place;
+    const again = (name, value) => {
+      state[name] = value;
+      showHead();
+      root.querySelector(`input[name="looks-${name}"]:checked`)?.focus();
+    };
+    const modes = [["weight", say("looks-weight")]];
+    if (hasWritten(kind)) modes.push(["written", say("looks-written")]);
+    if (canCompare()) modes.push(["difference", say("looks-difference")]);
+    const groups = [];
+    if (modes.length > 1) groups.push(choices(say("looks-shown"), "looks-mode", modes, modeHere(kind), (value) => again("mode", value)));
+    const scales = [["one", say("looks-to-one")], ["largest", say("looks-to-largest")]];
+    if (modeHere(kind) === "weight") groups.push(choices(say("looks-scale"), "looks-scale", scales, state.scale, (value) => again("scale", value)));
+    const sizes = [[true, say("looks-fit")], [false, say("looks-full")]];
+    groups.push(choices(say("looks-size"), "looks-isFit", sizes, state.isFit, (value) => again("isFit", value)));
+    const keep = make("button", { type: "button", class: "quiet", id: "looks-keep", click: toggleKept }, say(state.kept ? "forget" : "keep"));
+    const isChoice = Object.values(KINDS).some(({ layers, heads }) => layers * heads > 1);
+    byId("looks-modes").replaceChildren(...groups, ...(isChoice ? [keep] : []));
+  }
+
+  function toggleKept() {
+    const { kind, layer, head } = place;
+    state.kept = state.kept ? null : { kind, layer, head };
+    showHead();
+    byId("looks-keep").focus();
+  }
+
+  function drawKept() {
+    byId("looks-kept").hidden = !state.kept;
+    byId("looks-maps").classList.toggle("two", Boolean(state.kept));
+    if (!state.kept) return;
+    const { kind, layer, head } = state.kept;
+    byId("looks-kept-name").textContent = say("kept-caption", { kind: say(`map-${kind}`), name: nameOf(kind, layer, head) });
+  }
+
+  speak({
+    en: {
+      "looks-title": "All looks",
+      "looks-many": "The model looks with {count} heads here ({layers} layers of {heads}), each in its own way; what each does is found by rule, with the mean weight on what the rule names.",
+      "looks-one": "The model has one way to look here.",
+      "looks-flat": "This head is flat: it looks at everything alike, and tells nothing of what belongs together.",
+      "looks-at": "{query} looks at {key}: {weight}.",
+      "looks-most": "{query} looks most at {key}: {weight}.",
+      "looks-at-lm": "Having read {query}, to foretell {next}, the model looks at {key}: {weight}.",
+      "looks-most-lm": "Having read {query}, to foretell {next}, the model looks most at {key}: {weight}.",
+      "looks-carried": "That carried {value} into the logit of {piece}.",
+      "looks-apart": "That is {value} against the kept one.",
+      "looks-masked": "Hatched is what cannot be seen.",
+      "looks-map": "The chosen head; arrow keys lead from number to number",
+      "looks-beside": "The kept head",
+      "looks-shown": "Show",
+      "looks-weight": "weight",
+      "looks-written": "written",
+      "looks-difference": "difference",
+      "looks-scale": "Colour up to",
+      "looks-to-one": "1",
+      "looks-to-largest": "the largest here",
+      "looks-size": "Size",
+      "looks-fit": "fit",
+      "looks-full": "full",
+      "looks-written-caption": "Written: weight times value, as far as it raised (dark) or lowered (red) the logit of the row’s token, exact; a large weight can carry nothing.",
+      "looks-difference-caption": "The difference from the kept map: dark where this head looks more, red where it looks less.",
+      colon: ": ",
+    },
+    zh: {
+      "looks-title": "所有的看",
+      "looks-many": "模型在这里用 {count} 个头去看（{layers} 层，每层 {heads} 个），各有各的方式；每个头做什么由规则判定，附上规则所指之处的平均权重。",
+      "looks-one": "模型在这里只有一种看法。",
+      "looks-flat": "这个头是平坦的：它对一切同等看待，并不说明哪些词元相关。",
+      "looks-at": "{query} 关注 {key}：{weight}。",
+      "looks-most": "{query} 最关注 {key}：{weight}。",
+      "looks-at-lm": "读到 {query} 之后，为预测 {next}，模型关注 {key}：{weight}。",
+      "looks-most-lm": "读到 {query} 之后，为预测 {next}，模型最关注 {key}：{weight}。",
+      "looks-carried": "这给 {piece} 的 logit 带来 {value}。",
+      "looks-apart": "与保留的那张相差 {value}。",
+      "looks-masked": "画斜线处是看不见的。",
+      "looks-map": "所选的头；方向键逐个移动",
+      "looks-beside": "保留的头",
+      "looks-shown": "显示",
+      "looks-weight": "权重",
+      "looks-written": "写入",
+      "looks-difference": "差别",
+      "looks-scale": "颜色上限",
+      "looks-to-one": "1",
+      "looks-to-largest": "此图最大值",
+      "looks-size": "大小",
+      "looks-fit": "适应",
+      "looks-full": "原大",
+      "looks-written-caption": "写入：权重乘以值，即它使该行词元的 logit 升高（深色）或降低（红色）多少，是精确的；权重大也可能什么都没带来。",
+      "looks-difference-caption": "与保留的图之差：深色处这个头看得更多，红色处更少。",
+      colon: "：",
+    },
+  });
+}

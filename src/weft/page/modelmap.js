@@ -1,0 +1,165 @@
+/* The model as a map: its parts in their order, each with the numbers that go in and out and its share of the weights. */
+
+{
+  const ROLES = { self: "given", cross: "source", "feed-forward": "feed", recurrent: "feed", embedding: "side", ngrams: "side", matches: "side", bag: "side", output: "target" };
+  const WHERE = {
+    embedding: "numbers", positions: "numbers", ngrams: "numbers", matches: "numbers", bag: "reasons", pooling: "reasons",
+    self: "looks", cross: "looks", "feed-forward": "loom", recurrent: "loom", norm: "loom", output: "choosing",
+  };
+  const TABLES = ["embedding", "ngrams", "matches", "bag"];
+
+  section({
+    id: "model",
+    order: 1,
+    applies: (shown) => Boolean(shown.model?.boxes?.length),
+    draw(box) {
+      const towers = ["encoder", "bag", "decoder"].filter((tower) => data.model.boxes.some((part) => part.tower === tower));
+      const columns = towers.map(drawTower);
+      columns.at(-1).append(...data.model.boxes.filter(({ tower }) => tower === "output").map(drawPart));
+      box.append(make("div", { class: "towers" }, ...columns), make("p", { class: "caption" }, say("model-caption")));
+      prose("model", sayModel());
+    },
+    place(changed) {
+      if (!["kind", "layer"].some((name) => changed.has(name))) return;
+      for (const button of byId("model-box").querySelectorAll(".part")) {
+        const isHere = button.dataset.kind === place.kind && Number(button.dataset.layer) === place.layer;
+        if (isHere) button.setAttribute("aria-current", "true");
+        else button.removeAttribute("aria-current");
+      }
+    },
+  });
+
+  // A count in words: 1.2 million, 120万.
+  const roughly = (count) => new Intl.NumberFormat(language, { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 2 }).format(count);
+  const percent = (share) => new Intl.NumberFormat(language, { style: "percent", maximumSignificantDigits: 2 }).format(share);
+
+  function sayModel() {
+    const { parameters, boxes, tied = [], norm_first: isBefore } = data.model;
+    const inTables = boxes.filter(({ part }) => TABLES.includes(part)).reduce((sum, { numbers }) => sum + numbers, 0);
+    const said = [say("model-size", { count: roughly(parameters), share: percent(inTables / parameters) })];
+    if (isBefore !== undefined && boxes.some(({ part }) => part === "self")) said.push(say(isBefore ? "model-norm-before" : "model-norm-after"));
+    if (tied.length) said.push(say("model-tied"));
+    return joined(said);
+  }
+
+  function drawTower(tower) {
+    const parts = data.model.boxes.filter((part) => part.tower === tower);
+    const groups = [];
+    for (const part of parts) {
+      if (part.layer === null) groups.push(drawPart(part));
+      else if (part.layer === groups.at(-1)?.layer) groups.at(-1).list.append(drawPart(part));
+      else groups.push(layerOf(part));
+    }
+    const heading = make("h3", {}, say(`model-tower-${tower}`));
+    return make("div", { class: `tower of-${tower}` }, heading, ...groups.map((group) => group.list ?? group));
+  }
+
+  function layerOf(part) {
+    const list = make("div", { class: "layer", role: "group", "aria-label": say("name-layer", { layer: part.layer + 1 }) });
+    list.append(make("span", { class: "layer-name" }, `${part.layer + 1}`), drawPart(part));
+    return { layer: part.layer, list };
+  }
+
+  // The kind of map that belongs to a part, if it looks.
+  const kindOf = ({ tower, part }) => (part === "cross" ? "cross" : part === "self" ? tower : null);
+
+  function drawPart(box) {
+    const { layer, part, numbers } = box;
+    const share = numbers / data.model.parameters;
+    const area = make("i", { class: "area", "aria-hidden": "true" });
+    area.style.setProperty("--side", `${(Math.sqrt(share) * 5).toFixed(3)}rem`);
+    const text = make("span", { class: "part-text" }, make("b", {}, nameOfPart(box)), make("small", {}, flowOf(box)));
+    const where = shownSections.find(({ id }) => id === WHERE[part]) ? WHERE[part] : null;
+    const kind = kindOf(box);
+    const name = `${nameOfPart(box)}, ${flowOf(box)}; ${shareOf(box)}`;
+    const more = { class: "part", "data-role": roleOf(box), "data-kind": kind, "data-layer": layer, title: shareOf(box), "aria-label": name };
+    if (!where) return make("div", { ...more, "aria-label": null }, text, area);
+    const click = () => {
+      if (kind in KINDS) go({ kind, layer });
+      goToSection(where);
+    };
+    return make("button", { type: "button", ...more, click }, text, area);
+  }
+
+  // The encoder's tokens look at each other, the decoder's at those before.
+  const nameOfPart = ({ tower, part }) => say(part === "self" && tower === "encoder" ? "model-part-around" : `model-part-${part}`);
+
+  function roleOf({ tower, part }) {
+    const role = ROLES[part] ?? "given";
+    return role === "side" ? (tower === "decoder" && data.task === "translation" ? "target" : "source") : role;
+  }
+
+  const flowOf = (box) => [box.in, box.between, box.out].filter((size) => size).map(grouped).join(" → ");
+
+  function shareOf({ name, numbers }) {
+    const group = (data.model.tied ?? []).find((names) => names.includes(name));
+    const others = group?.filter((other) => other !== name).map(nameOfBox).join(say("and"));
+    const said = [numbers ? say("model-share", { count: grouped(numbers), share: percent(numbers / data.model.parameters) }) : say("model-none")];
+    if (others) said.push(say("model-shared", { others }));
+    return joined(said);
+  }
+
+  function nameOfBox(name) {
+    const found = data.model.boxes.find((box) => box.name === name);
+    if (!found) return name;
+    const part = nameOfPart(found);
+    return found.tower === "output" ? part : `${part} (${say(`model-tower-${found.tower}`)})`;
+  }
+
+  speak({
+    en: {
+      "model-title": "The model",
+      "model-size": "Your model is {count} numbers; {share} of them are the vectors of words.",
+      "model-norm-before": "Each part reads what came so far, brought to one scale (norm), and adds what it found.",
+      "model-norm-after": "Each part reads what came so far and adds what it found; the sum is then brought to one scale (norm).",
+      "model-tied": "Some matrices are one and the same: what turns a word into a vector also turns a vector back into a word.",
+      "model-caption": "From top to bottom as a text passes through. Beside each part: how many numbers go in, are between, and come out at each token; the square is its share of all weights. Choose a part to see it at work.",
+      "model-tower-encoder": "Encoder",
+      "model-tower-decoder": "Decoder",
+      "model-tower-bag": "Bag of n-grams",
+      "model-part-embedding": "token vectors",
+      "model-part-positions": "positions",
+      "model-part-ngrams": "n-gram vectors",
+      "model-part-matches": "copied matches",
+      "model-part-self": "looks back",
+      "model-part-around": "looks around",
+      "model-part-cross": "looks at the source",
+      "model-part-feed-forward": "feed-forward",
+      "model-part-norm": "norm",
+      "model-part-output": "logits of all tokens",
+      "model-part-pooling": "mean of all tokens",
+      "model-part-bag": "token vectors, averaged",
+      "model-part-recurrent": "recurrent layer",
+      "model-share": "{count} weights, {share} of all",
+      "model-none": "no weights of its own",
+      "model-shared": "one matrix with {others}",
+    },
+    zh: {
+      "model-title": "模型",
+      "model-size": "你的模型是 {count} 个数；其中 {share} 是词的向量。",
+      "model-norm-before": "每个部分先把到此为止的内容归一到同一尺度（norm）再读，然后加上自己的发现。",
+      "model-norm-after": "每个部分读到此为止的内容，加上自己的发现，再把和归一到同一尺度（norm）。",
+      "model-tied": "有些矩阵是同一个：把词变成向量的，也把向量变回词。",
+      "model-caption": "自上而下是文字经过的顺序。每个部分旁边：每个词元进入、居中和出来各有多少个数；方块是它占全部权重的份额。选一个部分看它工作。",
+      "model-tower-encoder": "编码器",
+      "model-tower-decoder": "解码器",
+      "model-tower-bag": "n 元组袋",
+      "model-part-embedding": "词元向量",
+      "model-part-positions": "位置",
+      "model-part-ngrams": "n 元组向量",
+      "model-part-matches": "复制的匹配",
+      "model-part-self": "回看",
+      "model-part-around": "环顾",
+      "model-part-cross": "看源文",
+      "model-part-feed-forward": "前馈",
+      "model-part-norm": "归一化",
+      "model-part-output": "所有词元的 logit",
+      "model-part-pooling": "所有词元的平均",
+      "model-part-bag": "词元向量的平均",
+      "model-part-recurrent": "循环层",
+      "model-share": "{count} 个权重，占 {share}",
+      "model-none": "没有自己的权重",
+      "model-shared": "与{others}是同一矩阵",
+    },
+  });
+}
