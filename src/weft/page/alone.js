@@ -5,10 +5,10 @@ listen();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 
 // On paper all pictures are light.
-function print(isBegun) {
+function dressForPaper(isBegun) {
   document.documentElement.toggleAttribute("data-printing", isBegun);
   repaint();
 }
-addEventListener("beforeprint", () => print(true));
-addEventListener("afterprint", () => print(false));
-matchMedia("print").addEventListener("change", ({ matches }) => print(matches));
+addEventListener("beforeprint", () => dressForPaper(true));
+addEventListener("afterprint", () => dressForPaper(false));
+matchMedia("print").addEventListener("change", ({ matches }) => dressForPaper(matches));

@@ -2,6 +2,8 @@
 
 const FLAT = 0.97; // of the most possible entropy: from there a head looks at everything alike
 const ENOUGH = 0.4; // of the weight, on average over the queries, for a rule to be said
+const RECENT = 0.7; // of the weight on the last tokens, of a long text
+const LAST = 4;
 const SHARP = 0.5; // the mean largest weight of a head that picks one token, wherever it stands
 
 const knownRules = new WeakMap(); // by the maps of a kind
@@ -24,6 +26,8 @@ function findRule(kind, map) {
   const measured = Object.entries(lookingRules(kind)).map(([rule, chooses]) => ({ rule, value: meanWeight(kind, map, chooses), key: null }));
   const best = measured.reduce((one, other) => (other.value > one.value ? other : one), { rule: null, value: 0 });
   if (best.value >= ENOUGH) return best;
+  const recent = recentWeight(kind, map);
+  if (recent >= RECENT) return { rule: "recent", value: recent, key: null };
   const sharp = meanOf(rowsOf(kind, map).map(({ weights }) => Math.max(...weights)));
   const key = mostLookedAt(map);
   if (sharp >= SHARP) return { rule: "sharp", value: sharp, key };
@@ -54,6 +58,13 @@ function evennessOf(kind, map) {
 // The mean over the queries of the weight on the keys that a rule chooses; of queries without such a key 0.
 function meanWeight(kind, map, chooses) {
   return meanOf(rowsOf(kind, map).map(({ row, weights }) => weights.reduce((sum, w, key) => (chooses(row, key) ? sum + w : sum), 0)));
+}
+
+// Of a decoder of a long text, the mean weight on the last tokens before each query.
+function recentWeight(kind, map) {
+  if (kind !== "decoder" || map.shape[1] < 4 * LAST) return 0;
+  const rows = rowsOf(kind, map).filter(({ weights }) => weights.length > 2 * LAST);
+  return meanOf(rows.map(({ weights }) => weights.slice(-LAST).reduce((sum, w) => sum + w, 0)));
 }
 
 function mostLookedAt({ shape: [queries, keys], values }) {
@@ -102,6 +113,7 @@ speak({
     "heads-before-previous": "two tokens before, {value}",
     "heads-next": "next token, {value}",
     "heads-same": "the same token elsewhere, {value}",
+    "heads-recent": "the last four tokens, {value}",
     "heads-sharp": "one token by its content, {value}",
     "heads-mixed": "mixed; most at {key}, {value}",
   },
@@ -116,6 +128,7 @@ speak({
     "heads-before-previous": "前面第二个词元，{value}",
     "heads-next": "后一个词元，{value}",
     "heads-same": "别处的相同词元，{value}",
+    "heads-recent": "最近四个词元，{value}",
     "heads-sharp": "按内容选一个词元，{value}",
     "heads-mixed": "混合；最关注 {key}，{value}",
   },

@@ -5,6 +5,8 @@ const LEAST_CELL = 3;
 const HEAD_FONT = 13;
 const HEAD_ROOM = 8;
 
+const heatmaps = new WeakMap(); // what is shown in each box
+
 // A map in a box of its own. `spec()` gives what is drawn: {values, shape, queries, keys, hue, isVisible(row, key), isSigned,
 // top: the value of the strongest colour, isFlat, row, key}. `pick(row, key)` is called for a cell that is chosen, key null for a
 // row; `read(row, key)` for one that is pointed at, null where the pointer has left.
@@ -14,6 +16,7 @@ function heatmap({ name, spec, pick, read }) {
   const box = make("div", { class: "map-box", role: "application", tabindex: "0", "aria-label": name }, room);
   const view = { box, canvas, room, isFit: true, at: null, cell: CELL, left: 0, top: 0 };
   const draw = () => paintHeatmap(view, spec());
+  heatmaps.set(box, view);
   view.layOut = () => layOutHeatmap(view, spec());
   view.draw = draw;
   box.addEventListener("scroll", draw, { passive: true });

@@ -323,8 +323,8 @@
       "looks-size": "Size",
       "looks-fit": "fit",
       "looks-full": "full",
-      "looks-written-caption": "Written: weight times value, as far as it raised (dark) or lowered (red) the logit of the row’s token, exact; a large weight can carry nothing.",
-      "looks-difference-caption": "The difference from the kept map: dark where this head looks more, red where it looks less.",
+      "looks-written-caption": "Written: weight times value, as far as it raised (ink) or lowered (red) the logit of the row’s token, exact; a large weight can carry nothing.",
+      "looks-difference-caption": "The difference from the kept map: ink where this head looks more, red where it looks less.",
       colon: ": ",
     },
     zh: {
@@ -351,8 +351,8 @@
       "looks-size": "大小",
       "looks-fit": "适应",
       "looks-full": "原大",
-      "looks-written-caption": "写入：权重乘以值，即它使该行词元的 logit 升高（深色）或降低（红色）多少，是精确的；权重大也可能什么都没带来。",
-      "looks-difference-caption": "与保留的图之差：深色处这个头看得更多，红色处更少。",
+      "looks-written-caption": "写入：权重乘以值，即它使该行词元的 logit 升高（墨色）或降低（红色）多少，是精确的；权重大也可能什么都没带来。",
+      "looks-difference-caption": "与保留的图之差：墨色处这个头看得更多，红色处更少。",
       colon: "：",
     },
   });

@@ -2,7 +2,9 @@
 
 {
   const STRIP = 26; // pixels of a vector's height
-  const ROW = 13; // of a row of all vectors
+  const ROW = 13; // of a row of all vectors, of a short text
+  const HIGHEST = 560; // of all of them
+  const FONT = 12;
   const state = { part: "sum", column: 0 };
 
   section({
@@ -218,6 +220,9 @@
     return clamped(Math.floor((numColumns() * (event.clientX - left)) / width), numColumns());
   }
 
+  const rowHeight = (rows) => Math.max(Math.min(ROW, Math.floor(HIGHEST / rows)), 3);
+  const heightHere = () => rowHeight(readPieces(place.side).length);
+
   const numColumns = () => partsOf(place.side).tokens.shape[1];
 
   function moveInStrips(event) {
@@ -253,13 +258,13 @@
     const rows = pieces.map((_, row) => vectorOf(side, state.part, row));
     const canvas = make("canvas", { width: rows[0].length, height: rows.length, "aria-hidden": "true" });
     paintRows(canvas, rows);
-    canvas.style.setProperty("height", `${rows.length * ROW}px`);
+    canvas.style.setProperty("height", `${rows.length * heightHere()}px`);
     const names = make("canvas", { class: "names", "aria-hidden": "true" });
     const all = byId("numbers-all");
     all.replaceChildren(names, make("div", { class: "track" }, canvas));
     paintNames(names, pieces);
     all.onclick = (event) => {
-      const row = clamped(Math.floor((event.clientY - canvas.getBoundingClientRect().top) / ROW), rows.length);
+      const row = clamped(Math.floor((event.clientY - canvas.getBoundingClientRect().top) / heightHere()), rows.length);
       const token = isShifted(side) ? row - 1 : row;
       if (token >= 0) go({ side, token });
     };
@@ -288,26 +293,28 @@
 
   function paintNames(canvas, pieces) {
     const scale = globalThis.devicePixelRatio || 1;
-    const [width, height] = [88, pieces.length * ROW];
+    const [width, height] = [88, pieces.length * heightHere()];
     Object.assign(canvas, { width: width * scale, height: height * scale });
     canvas.style.setProperty("width", `${width}px`);
     canvas.style.setProperty("height", `${height}px`);
     const pen = canvas.getContext("2d");
     pen.scale(scale, scale);
-    pen.font = headFont().replace(`${HEAD_FONT}px`, "12px");
+    pen.font = headFont().replace(`${HEAD_FONT}px`, `${FONT}px`);
     pen.textAlign = "right";
     pen.textBaseline = "middle";
+    const every = Math.ceil(FONT / heightHere());
     pieces.forEach((piece, row) => {
+      if (row % every) return;
       pen.fillStyle = css(isSymbol(piece) ? "muted" : "ink");
-      pen.fillText(plainly(piece), width - 6, (row + 0.5) * ROW);
+      pen.fillText(plainly(piece), width - 6, (row + 0.5) * heightHere());
     });
   }
 
   function markRow() {
     const row = isRead(place.side, tokenHere()) ? rowOfToken(place.side, tokenHere()) : -1;
     const all = byId("numbers-all");
-    all.style.setProperty("--row", `${row * ROW}px`);
-    all.style.setProperty("--row-height", row < 0 ? "0px" : `${ROW}px`);
+    all.style.setProperty("--row", `${row * heightHere()}px`);
+    all.style.setProperty("--row-height", row < 0 ? "0px" : `${heightHere()}px`);
   }
 
   speak({
@@ -327,7 +334,7 @@
       "numbers-strips": "The vector of the chosen token; arrow keys lead from number to number",
       "numbers-reading": "Number {column} of {width}: {read}",
       "numbers-all": "All tokens:",
-      "numbers-caption": "A row for each of the {rows} tokens, a column for each of the {width} numbers: dark above zero, red below, the stronger the larger. Choose a row to see its token.",
+      "numbers-caption": "A row for each of the {rows} tokens, a column for each of the {width} numbers: ink above zero, red below, the stronger the larger. Choose a row to see its token.",
       "numbers-first": "Only the first {shown} numbers are in this file.",
       comma: ", ",
     },
@@ -347,7 +354,7 @@
       "numbers-strips": "所选词元的向量；方向键逐个移动",
       "numbers-reading": "第 {column} 个数，共 {width} 个：{read}",
       "numbers-all": "所有词元：",
-      "numbers-caption": "{rows} 个词元每个一行，{width} 个数每个一列：深色大于零，红色小于零，越深越大。选一行即可看该词元。",
+      "numbers-caption": "{rows} 个词元每个一行，{width} 个数每个一列：墨色大于零，红色小于零，越深越大。选一行即可看该词元。",
       "numbers-first": "此文件只含前 {shown} 个数。",
       comma: "，",
     },
