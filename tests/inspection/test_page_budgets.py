@@ -1,0 +1,153 @@
+"""What the page costs: bytes, elements, processor time, and accessibility, of short and long texts.
+
+The model is the demo's, which is trained; its texts have 10, 40 and 127 source tokens.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft.demo
+from weft.inspection.assets import SCRIPTS, asset, stylesheet
+from weft.inspection.look import Inspection, inspect_text
+from weft.inspection.report import STYLES, write_report
+from weft.tasks.opening import load_task
+
+SHELL = 120_000  # bytes of the page without its data
+TEXT = "My sister is drinking tea in the kitchen."
+TOKENS = (10, 40, 127)
+BYTES = {10: 200_000, 40: 350_000, 127: 1_200_000}
+OPENED = {10: 0.100, 40: 0.150, 127: 0.300}  # seconds of the page's thread
+ELEMENTS = 3_000
+CHOICE = 0.016  # seconds, at 40 tokens
+
+
+@pytest.fixture(scope="module")
+def inspections() -> dict[int, Inspection]:
+    """The same sentence again and again, cut at so many tokens."""
+    task = load_task(Path(weft.demo.__path__[0]))
+    tokenizer = task.tokenizers[0]
+    words = (TEXT.removesuffix(".") + " and ") * 16
+    found = {}
+    for count in TOKENS:
+        ids = tokenizer.encode(words)[: count - 1]
+        found[count] = inspect_text(task, tokenizer.decode(ids))
+        assert abs(len(found[count].src_ids) - count) <= 1  # type: ignore[union-attr]
+    return found
+
+
+def test_the_shell_is_small() -> None:
+    shell = [asset("inspect.html"), stylesheet(*STYLES), *map(asset, SCRIPTS)]
+    assert sum(len(part.encode()) for part in shell) <= SHELL
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+def test_a_page_is_small(
+    tmp_path: Path, inspections: dict[int, Inspection], tokens: int
+) -> None:
+    path = tmp_path / "page.html"
+    write_report(inspections[tokens], path)
+    assert path.stat().st_size <= BYTES[tokens]
+
+
+@pytest.mark.parametrize("tokens", [10, 127])
+def test_a_page_has_few_elements(
+    open_page: Any, inspections: dict[int, Inspection], tokens: int
+) -> None:
+    page = open_page(inspections[tokens])
+    count = "document.querySelectorAll('*').length"
+    assert page.evaluate(count) < ELEMENTS
+    for kind in ("encoder", "decoder", "cross"):
+        page.evaluate("kind => go({ kind })", kind)
+        assert page.evaluate(count) < ELEMENTS
+
+
+def thread_time(session: Any) -> float:
+    """Seconds that the page's thread has computed."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    found = {one["name"]: one["value"] for one in metrics}
+    return float(found["TaskDuration"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tokens", TOKENS)
+def test_a_page_opens_soon(
+    browser: Any, tmp_path: Path, inspections: dict[int, Inspection], tokens: int
+) -> None:
+    path = tmp_path / "page.html"
+    write_report(inspections[tokens], path)
+    times = []
+    for _ in range(5):
+        context = browser.new_context(viewport={"width": 1400, "height": 1000})
+        page = context.new_page()
+        session = context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        before = thread_time(session)
+        page.goto(path.as_uri())
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        times.append(thread_time(session) - before)
+        context.close()
+    assert min(times) <= OPENED[tokens], times
+
+
+CHOICES = {
+    "step": "go({ step: (place.step + 1) % numSteps() })",
+    "head": "go({ head: (place.head + 1) % KINDS[place.kind].heads })",
+    "layer": "go({ layer: (place.layer + 1) % KINDS[place.kind].layers })",
+    "key": "go({ key: ((place.key ?? 0) + 1) % KINDS[place.kind].keys.length })",
+    "kind": "go({ kind: Object.keys(KINDS)[(Object.keys(KINDS).indexOf(place.kind) + 1) % 3] })",
+    "token": "go({ side: 'source', token: (place.token + 1) % 40 })",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("choice", CHOICES)
+def test_any_choice_is_seen_at_once(
+    open_page: Any, inspections: dict[int, Inspection], choice: str
+) -> None:
+    """Of several times the median, layout and painting counted."""
+    page = open_page(inspections[40], width=1400)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    page.evaluate(f"{CHOICES[choice]}; {frames}")
+    times = []
+    for _ in range(9):
+        before = thread_time(session)
+        page.evaluate(f"{CHOICES[choice]}; {frames}")
+        times.append(thread_time(session) - before)
+    assert sorted(times)[4] <= CHOICE, times
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1400])
+def test_axe_finds_nothing_serious(
+    browser: Any,
+    tmp_path: Path,
+    inspections: dict[int, Inspection],
+    scheme: str,
+    width: int,
+) -> None:
+    axe = Path(os.environ.get("WEFT_AXE", ""))
+    if not axe.is_file():
+        pytest.skip("WEFT_AXE names no axe.min.js (npm package axe-core)")
+    write_report(inspections[10], tmp_path / "page.html")
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+    )
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    page.evaluate(axe.read_text("utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    said = [
+        f"{one['id']}: {re.sub(r'\s+', ' ', node['html'])[:160]}"
+        for one in serious
+        for node in one["nodes"][:5]
+    ]
+    assert said == []
+    context.close()
