@@ -1,6 +1,10 @@
-"""A tiny translator with random weights, far enough from zero that every head looks somewhere
-else.
+"""Pages in a browser; and a tiny translator with random weights, far enough from zero that every
+head looks somewhere else.
 """
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +13,8 @@ from weft.config import TranslationRecipe
 from weft.data.corpus import fingerprint, from_pairs
 from weft.data.texts import Texts
 from weft.data.tokenizer import build_tokenizers
+from weft.inspection.look import Inspection
+from weft.inspection.report import write_report
 from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.kernels.machine import Machine
 from weft.tasks.trainable_translation import TrainableTranslation
@@ -61,3 +67,28 @@ def task() -> TrainableTranslation:
 @pytest.fixture(scope="package")
 def inspection(task: TrainableTranslation) -> TranslationInspection:
     return inspect_translation(task, "Ich möchte eine Tasse Tee .")
+
+
+@pytest.fixture
+def open_page(
+    browser: Any, watch: Callable[..., None], tmp_path: Path
+) -> Iterator[Callable[..., Any]]:
+    """Write an inspection and open it; at the end nothing may have gone wrong or been asked for."""
+    contexts = []
+
+    def opened(inspection: Inspection, width: int = 1280, scheme: str = "light") -> Any:
+        write_report(inspection, tmp_path / "page.html")
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme
+        )
+        contexts.append(context)
+        page = context.new_page()
+        address = (tmp_path / "page.html").as_uri()
+        watch(page, address)
+        page.goto(address)
+        page.wait_for_selector("#rail a", state="attached")  # it unpacks itself first
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()

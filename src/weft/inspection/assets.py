@@ -2,6 +2,8 @@
 
 import base64
 import hashlib
+import re
+import zlib
 from importlib import resources
 
 # in this order; the last one alone belongs to a page that is a file
@@ -18,8 +20,6 @@ SCRIPTS = (
     "numbers.js",
     "looks.js",
     "limits.js",
-    "tokens.js",
-    "attention.js",
     "weave.js",
     "parts.js",
     "reasons.js",
@@ -29,8 +29,13 @@ SCRIPTS = (
     "alignment.js",
     "choosing.js",
     "lanes.js",
-    "inspect.js",
     "alone.js",
+)
+STYLES = ("inspect.css", "sections.css")  # of an inspection, with that of every page
+
+# Comments and indents of a script or a style, which a browser need not read.
+_UNREAD = re.compile(
+    r"^\s*/\*(?:[^*]|\*(?!/))*\*/\s*?\n|^\s*//[^\n]*\n|^[ \t]+|^\n", re.M
 )
 
 
@@ -43,6 +48,18 @@ def asset(name: str) -> str:
 def stylesheet(*names: str) -> str:
     """Return the style of every page, and what a page adds to it."""
     return "".join(asset(name) for name in ("base.css", *names))
+
+
+def bare(content: str) -> str:
+    """Return a script or a style without its comments of whole lines and its indents."""
+    return _UNREAD.sub("", content)
+
+
+def packed(*contents: str) -> str:
+    """Return texts as DEFLATE in base64, for `unpack.js`."""
+    press = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    pressed = press.compress("\0".join(contents).encode()) + press.flush()
+    return base64.b64encode(pressed).decode("ascii")
 
 
 def fingerprint(content: str) -> str:

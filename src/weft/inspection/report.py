@@ -7,7 +7,15 @@ from typing import Any
 
 from weft.errors import UsageError
 from weft.folder import durable
-from weft.inspection.assets import SCRIPTS, asset, fingerprint, stylesheet
+from weft.inspection.assets import (
+    SCRIPTS,
+    STYLES,
+    asset,
+    bare,
+    fingerprint,
+    packed,
+    stylesheet,
+)
 from weft.inspection.look import Inspection
 from weft.inspection.several import Several
 from weft.inspection.suffixes import ALIGNMENTS, FORMATS, refuse_other_suffixes
@@ -52,19 +60,21 @@ def _alignment(inspection: Inspection | Several, path: Path) -> str:
 
 
 def _page(data: dict[str, Any]) -> str:
-    """Return the page with style, script and data inside; only these two, known by their hashes,
-    may act in it.
+    """Return the page with style, script and data inside; only these, known by their hashes, may
+    act in it. Style and script are packed, and one more script unpacks them.
     """
-    style = stylesheet("inspect.css", "sections.css")
-    script = "".join(asset(name) for name in SCRIPTS)
+    style = bare(stylesheet(*STYLES))
+    script = bare("".join(asset(name) for name in SCRIPTS))
+    loader = bare(asset("unpack.js"))
+    scripts = f"'{fingerprint(loader)}' '{fingerprint(script)}'"
     policy = (
-        f"default-src 'none'; style-src '{fingerprint(style)}'; script-src '{fingerprint(script)}'; "
+        f"default-src 'none'; style-src '{fingerprint(style)}'; script-src {scripts}; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = {
         "policy": policy,
-        "style": style,
-        "script": script,
+        "packed": packed(style, script),
+        "script": loader,
         "data": _UNSAFE.sub(_escaped, _json(data)),
     }
     return re.sub(

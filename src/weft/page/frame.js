@@ -275,7 +275,6 @@ function turnTo(number) {
   readText();
   Object.assign(place, firstPlace());
   Object.assign(place, settled(readFragment()));
-  beginOld();
   draw();
 }
 
@@ -287,7 +286,6 @@ function draw() {
   drawRibbon();
   drawSections();
   drawRail();
-  drawOld();
 }
 
 // What only a page of its own has: its title, and the choice of its language.
@@ -327,7 +325,6 @@ function drawNotes() {
 // Paint again what has its colours from a canvas.
 function repaint() {
   for (const one of shownSections) one.repaint?.();
-  repaintOld();
 }
 
 // Listen, once, whatever is shown.
@@ -342,7 +339,6 @@ function listen() {
     goToSection(link.dataset.to);
   });
   if (isAlone()) addEventListener("hashchange", followFragment);
-  listenOld();
 }
 
 function followFragment() {

@@ -80,7 +80,6 @@
     if (data.model?.positions === "rotary") said.push(say("numbers-rotary"));
     const { beside = [] } = SIDES[side].vectors;
     if (beside.length) said.push(say("vectors-beside", { parts: beside.map((part) => say(`part-${part}`)).join(say("and")) }));
-    if (data.start && token === 0) said.push(say(`tokens-${data.start}`, { piece: quoted(piece) }));
     return [joined(said)];
   }
 
@@ -269,7 +268,9 @@
       if (token >= 0) go({ side, token });
     };
     const caption = say("numbers-caption", { rows: rows.length, width: rows[0].length });
-    byId("numbers-caption").textContent = joined([caption, ...(rows[0].length < SIDES[side].vectors.width ? [say("numbers-first", { shown: rows[0].length })] : [])]);
+    const first = rows[0].length < SIDES[side].vectors.width ? [say("numbers-first", { shown: rows[0].length })] : [];
+    const start = data.start ? [say(`tokens-${data.start}`, { piece: quoted(pieces[0]) })] : [];
+    byId("numbers-caption").textContent = joined([caption, ...first, ...start]);
     markRow();
   }
 

@@ -8,27 +8,10 @@ const WORDS = {
     "title-translation": "How the model translated this",
     "title-language-modelling": "How the model reads this",
     "title-classification": "How the model labelled this",
-    "tokens-title": "Tokens",
-    "tokens-caption":
-      "The text is cut into the pieces of the model’s vocabulary, each with its number; ▁ marks a space{cited}.",
-    "tokens-probability":
-      "The line under a token is the probability that the model gave it, out of all tokens it knows; below stand the " +
-      "most probable ones at the marked place{cited}.",
-    "tokens-tint":
-      "The stronger the colour of a token, the more attention there is between it and the marked one, in the picture that " +
-      "is chosen under Attention.",
     "tokens-document": "The first token, {piece}, is not of the text: the model reads it before every document.",
     "tokens-between":
       "The first token, {piece}, is not of the text: it stands between the documents of the training text. A model of a " +
       "single document, such as a book, has never read it, and what it says of the token after it means nothing.",
-    "vectors-title": "Vectors",
-    "vectors-caption":
-      "Each row is a token and each column one of the first {shown} of its {width} numbers, blue above zero and orange " +
-      "below: the token’s own vector, the vector of its position, and their sum, which the first layer reads (Vaswani " +
-      "et al. 2017, sections 3.4 and 3.5).",
-    "vectors-alone":
-      "Each row is a token and each column one of the first {shown} of its {width} numbers, blue above zero and orange " +
-      "below. This model adds no positions to them{cited}.",
     "vectors-beside": "The model has added {parts} to the token’s own vector: so one token has other numbers at other places.",
     "vectors-of-tokens":
       "The model also reads n-grams of up to {ngrams} tokens; each has a vector of its own, which is not among these.",
@@ -38,15 +21,9 @@ const WORDS = {
     "vector-tokens": "token",
     "vector-positions": "position",
     "vector-sum": "sum",
-    "vector-reading": "{piece}, number {column}: {value}",
-    "vectors-hint": "Point at a number to read it, or go there with the arrow keys.",
-    side: "Text",
-    part: "Vector",
     source: "source",
     target: "target",
     text: "text",
-    "attention-title": "Attention",
-    "attention-none": "This model has no attention layers.",
     kind: "Kind",
     layer: "Layer",
     head: "Head",
@@ -55,11 +32,6 @@ const WORDS = {
     "name-mean": "Layer {layer}, mean of heads",
     "name-head": "Layer {layer}, head {head}",
     "name-layer": "Layer {layer}",
-    "overview-caption":
-      "Every head of every layer: a row for each layer, the mean of its heads first; choose one to see it large " +
-      "(Vaswani et al. 2017, section 3.2.2).",
-    "overview-layers": "Every layer, which has one head: choose one to see it large.",
-    scale: "Colours from weight 0, faint, to weight 1, strong",
     keep: "Keep to compare",
     forget: "Put away",
     "kept-caption": "Kept to compare with: {kind}, {name}.",
@@ -82,12 +54,8 @@ const WORDS = {
     "caption-causal":
       "Each row is a token that was read last and each column one before it: the stronger the colour, the more the model " +
       "looked back at it to foretell the next; the future cannot be seen (Vaswani et al. 2017, section 3.2.3).",
-    "looked-at": "Everything that looks at {key}",
     "looks-at": "{query} looks at {key}: {weight}",
     "looks-most": "{query} looks most at {key}: {weight}",
-    probability: "{piece}, probability {value}",
-    "most-probable": "Most probable at {piece}",
-    given: "{piece} is given: the model did not choose it",
     before: "Step before",
     after: "Next step",
     label: "Label",
@@ -111,21 +79,10 @@ const WORDS = {
     "title-translation": "模型是怎样翻译的",
     "title-language-modelling": "模型是怎样阅读的",
     "title-classification": "模型是怎样分类的",
-    "tokens-title": "词元",
-    "tokens-caption": "文字被切成模型词表中的片段，每个片段都有编号；▁ 表示空格{cited}。",
-    "tokens-probability":
-      "词元下面的横线是模型给它的概率（在全部已知词元之中）；下方列出标记位置上最可能的词元{cited}。",
-    "tokens-tint": "词元的颜色越深，在“注意力”一节所选的图中，它与标记的词元之间的注意力就越强。",
     "tokens-document": "第一个词元 {piece} 不属于这段文字：模型在每篇文档之前读到它。",
     "tokens-between":
       "第一个词元 {piece} 不属于这段文字：它在训练文本中隔开各篇文档。只用一篇文档（例如一本书）训练的模型从未读过它，" +
       "它后面那个词元的概率没有意义。",
-    "vectors-title": "向量",
-    "vectors-caption":
-      "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零：词元自身的向量、位置的向量，" +
-      "以及两者之和，即第一层读到的内容（Vaswani 等 2017，3.4 和 3.5 节）。",
-    "vectors-alone":
-      "每行是一个词元，每列是它 {width} 个数中前 {shown} 个之一，蓝色大于零，橙色小于零。这个模型不加位置向量{cited}。",
     "vectors-beside": "模型在词元自身的向量上加了{parts}：所以同一个词元在不同位置有不同的数。",
     "vectors-of-tokens": "模型还读取至多 {ngrams} 个词元的 n 元组；每个 n 元组有自己的向量，不在此图中。",
     "part-ngrams": "以它结尾的 n 元组的向量",
@@ -134,15 +91,9 @@ const WORDS = {
     "vector-tokens": "词元",
     "vector-positions": "位置",
     "vector-sum": "和",
-    "vector-reading": "{piece}，第 {column} 个数：{value}",
-    "vectors-hint": "指向一个数即可读出它，也可用方向键移动。",
-    side: "文字",
-    part: "向量",
     source: "源文",
     target: "译文",
     text: "文字",
-    "attention-title": "注意力",
-    "attention-none": "这个模型没有注意力层。",
     kind: "种类",
     layer: "层",
     head: "头",
@@ -151,9 +102,6 @@ const WORDS = {
     "name-mean": "第 {layer} 层，各头平均",
     "name-head": "第 {layer} 层，第 {head} 个头",
     "name-layer": "第 {layer} 层",
-    "overview-caption": "每一层的每个头：一行一层，先是各头的平均；选一个放大来看（Vaswani 等 2017，3.2.2 节）。",
-    "overview-layers": "每一层，各有一个头：选一个放大来看。",
-    scale: "颜色由浅到深，表示权重从 0 到 1",
     keep: "留作比较",
     forget: "收起",
     "kept-caption": "留作比较：{kind}，{name}。",
@@ -174,12 +122,8 @@ const WORDS = {
     "caption-causal":
       "每行是最后读到的词元，每列是它之前的一个词元：颜色越深，模型在预测下一个词元时越多回看它；未来是看不见的" +
       "（Vaswani 等 2017，3.2.3 节）。",
-    "looked-at": "所有关注 {key} 的词元",
     "looks-at": "{query} 关注 {key}：{weight}",
     "looks-most": "{query} 最关注 {key}：{weight}",
-    probability: "{piece}，概率 {value}",
-    "most-probable": "{piece} 处最可能的词元",
-    given: "{piece} 是给定的，不是模型选的",
     before: "上一步",
     after: "下一步",
     label: "标签",
@@ -210,13 +154,10 @@ const PAPERS = {
 };
 const CITED = {
   transformer: {
-    "tokens-caption": "5.1",
-    "tokens-probability": "3.4",
-    "vectors-alone": "3.4",
     "caption-cross": "3.2.3",
   },
-  additive: { "tokens-probability": "3.1", "caption-cross": "3.1" },
-  dot: { "tokens-probability": "3", "caption-cross": "3.1" },
+  additive: { "caption-cross": "3.1" },
+  dot: { "caption-cross": "3.1" },
 };
 
 // The family of a model: a classifier without layers is a bag of words.

@@ -1,0 +1,338 @@
+"""The frame of the page: the ribbon, the one place that everything is about, paper and forced
+colours.
+"""
+
+import base64
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.inspection.language import LanguageInspection
+from weft.inspection.report import write_report
+from weft.inspection.tokens import Choice, Vectors
+from weft.inspection.translation import TranslationInspection
+
+TINTS = "all => all.map(token => Number(token.style.getPropertyValue('--shade')))"
+
+
+def tints(page: Any, side: str) -> list[float]:
+    found: list[float] = page.locator(f"#ribbon-{side} button").evaluate_all(TINTS)
+    return found
+
+
+def chosen(page: Any, side: str) -> list[int]:
+    script = "all => all.flatMap((token, i) => token.ariaCurrent ? [i] : [])"
+    found: list[int] = page.locator(f"#ribbon-{side} button").evaluate_all(script)
+    return found
+
+
+def by_head(page: Any) -> None:
+    """Tint the ribbon by the head that is chosen, whatever else could tint it."""
+    page.evaluate("go({ tint: 'head' })")
+
+
+def expected(weights: Any) -> Any:
+    return pytest.approx(np.sqrt(weights).tolist(), abs=0.01)
+
+
+@pytest.fixture
+def page(open_page: Any, inspection: TranslationInspection) -> Any:
+    return open_page(inspection)
+
+
+def test_both_sentences_stay_in_view_with_the_place_in_them(
+    page: Any, inspection: TranslationInspection
+) -> None:
+    assert page.locator("#ribbon-source button").count() == len(inspection.src_ids)
+    assert page.locator("#ribbon-target button").count() == len(inspection.tgt_ids)
+    assert page.locator("#ribbon-source button").last.inner_text() == "end"
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    box = page.locator("#ribbon").bounding_box()
+    assert box["y"] == pytest.approx(0, abs=1)
+    assert chosen(page, "target") == [0]
+
+
+def test_the_step_moves_by_buttons_keys_and_tokens(
+    page: Any, inspection: TranslationInspection
+) -> None:
+    by_head(page)
+    before, after = page.locator("#ribbon .step").all()
+    assert before.is_disabled()
+    after.click()
+    assert chosen(page, "target") == [1]
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowRight")
+    assert chosen(page, "target") == [2]
+    assert page.locator("#step-count").inner_text() == f"3 of {len(inspection.tgt_ids)}"
+    layer, head = page.evaluate("[place.layer, place.head]")
+    assert tints(page, "source") == expected(inspection.cross[layer, head, 2])
+    page.keyboard.press("ArrowLeft")
+    assert chosen(page, "target") == [1]
+    page.locator("#ribbon-target button").last.click()
+    assert chosen(page, "target") == [len(inspection.tgt_ids) - 1]
+    assert after.is_disabled()
+    page.locator("#ribbon-target button").last.press("Home")
+    assert chosen(page, "target") == [0]
+
+
+def test_arrows_in_a_line_lead_from_token_to_token(page: Any) -> None:
+    page.locator("#ribbon-source button").nth(1).click()
+    page.keyboard.press("ArrowRight")
+    assert chosen(page, "source") == [2]
+    assert chosen(page, "target") == [0]
+    assert page.evaluate("document.activeElement.dataset.index") == "2"
+    assert page.locator("#ribbon-source [tabindex='0']").count() == 1
+
+
+def test_the_address_holds_the_place(
+    page: Any, open_page: Any, inspection: TranslationInspection
+) -> None:
+    page.evaluate("go({ step: 3, layer: 1, head: 2, key: 1 })")
+    address = page.url
+    fields = dict(re.findall(r"(\w+)=([^&]+)", address.partition("#")[2]))
+    assert fields["t"] == "4"
+    assert (fields["l"], fields["h"], fields["c"]) == ("2", "3", "2")
+    other = open_page(inspection)
+    other.goto(address)
+    other.reload()
+    assert other.evaluate("[place.step, place.layer, place.head, place.key]") == [
+        3,
+        1,
+        2,
+        1,
+    ]
+    assert chosen(other, "target") == [3]
+
+
+def test_a_place_that_is_not_there_is_the_nearest_one(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    page = open_page(inspection)
+    page.goto(page.url.partition("#")[0] + "#t=999&l=99&h=77&k=nothing&c=500&s=none")
+    page.reload()
+    steps = len(inspection.tgt_ids)
+    layers, heads = inspection.cross.shape[:2]
+    assert page.evaluate(
+        "[place.step, place.layer, place.head, place.kind, place.key]"
+    ) == [steps - 1, layers - 1, heads - 1, "cross", None]
+
+
+def language(start: str = "document") -> LanguageInspection:
+    pieces = ["<eos>", "▁To", "▁be", ",", "▁or"]
+    choices = [Choice("▁not", 10, 0.4), Choice("▁to", 11, 0.2)]
+    generator = np.random.default_rng(1)
+    maps = np.tril(generator.random((2, 3, 5, 5)) + 0.01)
+    return LanguageInspection(
+        text="To be, or",
+        lang="en",
+        ids=[3, 20, 21, 22, 23],
+        pieces=pieces,
+        chosen=[Choice(piece, i, 0.3) for i, piece in enumerate(pieces[1:], start=20)],
+        alternatives=[choices] * 4,
+        next=choices,
+        decoder=(maps / maps.sum(-1, keepdims=True)).astype(np.float32),
+        vectors=Vectors(generator.normal(size=(5, 7)).astype(np.float32), None),
+        max_len=128,
+        cut=False,
+        start=start,
+    )
+
+
+def test_a_language_models_tint_is_the_row_that_foretold_the_token(
+    open_page: Any,
+) -> None:
+    """The row of “be” has seen “be” itself: what foretold it is the row before."""
+    inspection = language()
+    page = open_page(inspection)
+    by_head(page)
+    page.locator("#ribbon-text button").nth(2).click()
+    layer, head = page.evaluate("[place.layer, place.head]")
+    weights = inspection.decoder[layer, head, 1]
+    assert weights[2] == 0
+    assert tints(page, "text") == expected([*weights, 0])
+    assert (
+        page.locator("#ribbon-said")
+        .inner_text()
+        .startswith("Colour: where the model looks to foretell “be”")
+    )
+
+
+def test_a_text_begins_with_start_and_goes_on_with_what_is_most_probable(
+    open_page: Any,
+) -> None:
+    page = open_page(language())
+    tokens = page.locator("#ribbon-text button")
+    assert tokens.first.inner_text() == "start"
+    assert tokens.last.inner_text() == "not"
+    tokens.first.click()  # it is given: nothing wrote it
+    assert chosen(page, "text") == [1]
+    tokens.last.click()
+    assert page.evaluate("place.step") == 4
+    # of a book the model may never have read what stands between documents
+    assert chosen(open_page(language("between")), "text") == [2]
+
+
+def test_the_rail_leads_to_sections_and_says_where_one_is(page: Any) -> None:
+    page.evaluate("go({ step: 1 })")
+    links = page.locator("#rail a")
+    assert links.count() > 1
+    last = links.last
+    last.click()
+    section = last.get_attribute("data-to")
+    assert page.evaluate("document.activeElement.id") == f"{section}-title"
+    heading = page.locator(f"#{section}-title").bounding_box()
+    ribbon = page.locator("#ribbon").bounding_box()
+    assert heading["y"] >= ribbon["y"] + ribbon["height"]
+    assert "t=2" in page.url  # the place stays
+    page.wait_for_function(
+        "() => document.querySelectorAll('#rail [aria-current]').length === 1"
+    )
+
+
+def test_every_section_has_a_heading_and_prose_before_its_picture(page: Any) -> None:
+    for name in page.locator("#sections > section").evaluate_all(
+        "all => all.map(section => section.id)"
+    ):
+        order = page.locator(f"#{name} > *").evaluate_all(
+            "all => all.map(element => element.localName)"
+        )
+        assert order[:3] == ["h2", "p", "div"], name
+    size = page.locator("#sections h2").first.evaluate(
+        "heading => getComputedStyle(heading).fontSize"
+    )
+    assert size == "20px"
+
+
+def colours_in(browser: Any, picture: bytes) -> int:
+    """The number of different colours in a screenshot."""
+    page = browser.new_page()
+    script = """async text => {
+        const blob = await (await fetch(`data:image/png;base64,${text}`)).blob();
+        const image = await createImageBitmap(blob);
+        const canvas = new OffscreenCanvas(image.width, image.height);
+        const pen = canvas.getContext("2d");
+        pen.drawImage(image, 0, 0);
+        const { data } = pen.getImageData(0, 0, image.width, image.height);
+        const found = new Set();
+        for (let i = 0; i < data.length; i += 4) found.add(data[i] + 256 * data[i + 1] + 65536 * data[i + 2]);
+        return found.size;
+    }"""
+    found: int = page.evaluate(script, base64.b64encode(picture).decode())
+    page.close()
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_paper_keeps_every_picture_and_no_control(
+    browser: Any, open_page: Any, inspection: TranslationInspection, scheme: str
+) -> None:
+    page = open_page(inspection, scheme=scheme)
+    page.emulate_media(media="print")
+    page.wait_for_function("() => document.documentElement.dataset.printing === ''")
+    assert page.locator("#looks-modes").is_hidden()
+    assert page.locator("#ribbon .step").first.is_hidden()
+    picture = page.locator("#looks-maps canvas").last
+    assert colours_in(browser, picture.screenshot()) > 20
+    assert page.evaluate("css('paper')") == "#fff"
+    page.emulate_media(media="screen")
+    assert page.locator("#looks-modes").is_visible()
+
+
+def test_a_printed_page_has_its_pictures(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    pdf = open_page(inspection).pdf(print_background=False)
+    assert len(re.findall(rb"/Subtype\s*/Image", pdf)) >= inspection.cross.shape[0]
+
+
+def test_forced_colours_keep_the_maps_and_border_what_is_chosen(
+    browser: Any, tmp_path: Any, inspection: TranslationInspection
+) -> None:
+    write_report(inspection, tmp_path / "page.html")
+    context = browser.new_context(forced_colors="active")
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    picture = page.locator("#looks-maps canvas").last
+    assert colours_in(browser, picture.screenshot()) > 20
+    border = "element => getComputedStyle(element).borderTopWidth"
+    assert page.locator("#ribbon [aria-current]").first.evaluate(border) == "3px"
+    assert page.locator(".head[aria-checked=true]").evaluate(border) == "3px"
+    checked = page.locator("input:checked + span").first
+    assert checked.evaluate(border) == "2px"
+    context.close()
+
+
+def test_nothing_is_written_twice_in_the_words(page: Any) -> None:
+    missing = page.evaluate(
+        "allSections.filter(({ id }) => !WORDS.en[`${id}-title`] || !WORDS.zh[`${id}-title`]).map(({ id }) => id)"
+    )
+    assert missing == []
+
+
+def test_another_text_is_seen_at_the_same_place(
+    page: Any, inspection: TranslationInspection
+) -> None:
+    page.evaluate("go({ layer: 1, head: 0, kind: 'cross' })")
+    page.evaluate("begin(structuredClone(data), document)")
+    assert page.evaluate("[place.layer, place.head, place.kind]") == [1, 0, "cross"]
+    assert len(page.locator("#ribbon-target button").all()) == len(inspection.tgt_ids)
+
+
+def test_what_is_packed_is_read_as_it_was_written(page: Any) -> None:
+    """Arrays in every form that a file has them in."""
+    generator = np.random.default_rng(3)
+    values = generator.normal(size=(2, 3, 4)).astype(np.float32)
+
+    def packed(array: Any, dtype: str, **more: Any) -> dict[str, Any]:
+        content = np.ascontiguousarray(array).tobytes()
+        text = base64.b64encode(content).decode()
+        return {"shape": list(values.shape), "dtype": dtype, "data": text, **more}
+
+    def read(leaf: dict[str, Any]) -> Any:
+        found = page.evaluate(
+            "leaf => ({ shape: arrayOf(leaf).shape, values: [...arrayOf(leaf).values] })",
+            leaf,
+        )
+        return np.array(found["values"]).reshape(found["shape"])
+
+    halves = values.astype(np.float16)
+    np.testing.assert_array_equal(read(packed(halves, "float16")), halves)
+    np.testing.assert_array_equal(read(packed(values, "float32")), values)
+    roots = np.sign(values) * np.sqrt(np.abs(values) / 4)
+    coded = np.rint(roots * 127).astype(np.int8)
+    leaf = packed(coded, "int8", scale=2 / 127, root=True)
+    np.testing.assert_allclose(read(leaf), values, atol=0.1)
+    ids = generator.integers(0, 60_000, values.shape).astype(np.uint16)
+    np.testing.assert_array_equal(read(packed(ids, "uint16")), ids)
+    np.testing.assert_array_equal(read(values.tolist()), values)  # type: ignore[arg-type]
+    square = np.tril(generator.random((2, 5, 5)))
+    rows, columns = np.tril_indices(5)
+    content = square[:, rows, columns].astype(np.float32).tobytes()
+    triangle = {
+        "shape": [2, 5, 5],
+        "dtype": "float32",
+        "causal": True,
+        "data": base64.b64encode(content).decode(),
+    }
+    np.testing.assert_allclose(read(triangle), square, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_no_width_scrolls_sideways(
+    open_page: Any, inspection: TranslationInspection, width: int
+) -> None:
+    long = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen" * 3
+    sides = {
+        "src_pieces": [long] * len(inspection.src_ids),
+        "tgt_pieces": [long] * len(inspection.tgt_ids),
+    }
+    page = open_page(replace(inspection, **sides), width=width)
+    for kind in ("cross", "encoder", "decoder"):
+        page.evaluate("kind => go({ kind })", kind)
+        widths = page.evaluate(
+            "[document.documentElement.scrollWidth, document.body.scrollWidth]"
+        )
+        assert max(widths) <= width, kind
