@@ -601,24 +601,20 @@ def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> N
     page = open_page("inside")
     page.locator("#model").select_option("de-en")
     page.locator("#look-text").fill("Ein Hund rennt")
-    page.wait_for_selector("#map td")
-    assert page.locator("#source button bdi").all_inner_texts() == [
-        "▁Ein",
-        "▁Hund",
-        "▁rennt",
-    ]
-    assert page.locator("#map tbody tr").count() == 3
-    page.get_by_role("radio", name="Layer 1, head 2", exact=True).click()
+    page.wait_for_selector("#looks-own canvas")
+    tokens = page.locator("#ribbon-source button")
+    assert tokens.all_inner_texts() == ["Ein", "Hund", "rennt"]
+    page.get_by_role("radio", name="; Layer 1, head 2").click()
     page.locator("#look-text").fill("Ein Hund rennt im Schnee")
     page.wait_for_function(
-        "() => document.querySelector('#pictures').shadowRoot.querySelectorAll('#map tbody tr').length === 5"
+        "() => document.querySelector('#pictures').shadowRoot.querySelectorAll('#ribbon-source button').length === 5"
     )
     # another text is seen as the one before
-    chosen = page.locator("#overview [aria-checked=true]")
+    chosen = page.locator(".head[aria-checked=true]")
     assert chosen.get_attribute("title") == "Layer 1, head 2"
-    page.locator("#map tbody tr").nth(2).locator("td").nth(1).hover()
-    assert page.locator("#reading").inner_text().startswith("“runs” looks at “Hund”: ")
-    page.locator("#ribbon .step").last.click()
+    tokens.nth(1).click()
+    assert page.locator("#looks-reading").inner_text().startswith("“a” looks at “Hund”: ")
+    page.get_by_role("button", name="Next step").click()
     assert page.locator("#step-count").inner_text() == "2 of 5"
     assert page.locator("#lanes-grid-cell").get_attribute("aria-label")[:7] == "Step 2,"
     page.locator("#speak").click()
@@ -645,7 +641,7 @@ def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
     page = open_page()
     translate(page, "\nEin Hund", "\na dog")
     page.locator("#look").click()
-    page.wait_for_selector("#map td")
+    page.wait_for_selector("#looks-own canvas")
     assert page.locator("#look-text").input_value() == "Ein Hund"
     assert page.locator("#model").input_value() == "de-en"
     page.locator("#look-text").fill("Eine Katze")
@@ -690,11 +686,11 @@ def test_what_was_typed_is_looked_at_from_the_menu_too(open_page: Any) -> None:
 def test_the_colours_of_pictures_follow_the_look(open_page: Any) -> None:
     page = open_page("inside", color_scheme="light")
     page.locator("#look-text").fill("Ein Hund")
-    page.wait_for_selector("#overview canvas")
+    page.wait_for_selector(".head canvas")
     pixel = "c => [...c.getContext('2d').getImageData(0, 0, 1, 1).data].slice(0, 3)"
-    before = page.locator("#overview canvas").first.evaluate(pixel)
+    before = page.locator(".head canvas").first.evaluate(pixel)
     page.locator("#theme").click()
-    after = page.locator("#overview canvas").first.evaluate(pixel)
+    after = page.locator(".head canvas").first.evaluate(pixel)
     assert before != after
 
 
@@ -930,7 +926,7 @@ def filled(page: Any, view: str) -> None:
         "translate": ".word",
         "generate": "#ended:not(:empty)",
         "classify": ".reason",
-        "inside": "#map td",
+        "inside": "#looks-own canvas",
         "models": ".curve",
     }
     page.wait_for_selector(done[view])
