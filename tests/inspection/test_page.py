@@ -296,7 +296,7 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
     assert "below" in tokens.nth(1).get_attribute("class").split()
     shade = "token => Number(token.style.getPropertyValue('--shade'))"
     assert [tokens.nth(i).evaluate(shade) for i in range(3)] == pytest.approx(
-        np.sqrt(np.abs([0.1, -0.4, 1.2]) / 1.2).tolist(), abs=0.01
+        np.sqrt(np.abs([0.0, -0.2, 0.9]) / 0.9).tolist(), abs=0.01
     )
     assert "first 128 tokens" in page.locator("#notes").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
