@@ -193,6 +193,7 @@ class StandIn:
     def reset(self) -> None:
         """Forget what a test has changed, and what was asked."""
         self.models = MODELS
+        self.known = LANGUAGES
         self.key = ""  # where it is set, requests need it
         self.delay = 0.0  # seconds that each translation takes
         self.refusals: list[Refused] = []  # of the next requests
@@ -229,7 +230,7 @@ class StandIn:
         )
 
     async def languages(self, request: Request) -> Response:
-        return JSONResponse(LANGUAGES)
+        return JSONResponse(self.known)
 
     async def health(self, request: Request) -> Response:
         return JSONResponse({"status": "ok"})

@@ -116,6 +116,29 @@ def test_the_proxy_of_the_page_lets_through_what_the_server_takes(limit: str) ->
     assert seconds(r"client_max_body_size (\d+)m;", PAGE) > default
 
 
+def test_the_proxies_of_the_pages_keep_the_port_of_an_address() -> None:
+    """Without it a page at another port than 443 is that of another site."""
+    scale = (ROOT / "docs" / "scale.md").read_text("utf-8")
+    for page in (PAGE, scale):
+        assert re.findall(r"proxy_set_header Host (\S+);", page) == ["$http_host"]
+
+
+def test_no_text_of_the_training_goes_to_a_service(tmp_path: Path) -> None:
+    """By the commands of the page as they stand there."""
+    (order,) = re.findall(r"^    (mkdir -p models .*)$", PAGE, re.MULTILINE)
+    assert order in DOCKERFILE
+    files = ("config.json", "run/pairs.tsv", "weights")
+    for file in files:
+        path = tmp_path / "runs" / "mine" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    subprocess.run(["sh", "-c", order], cwd=tmp_path, check=True)
+    copied = {path.name for path in (tmp_path / "models" / "mine").rglob("*")}
+    assert copied == {"config.json", "weights"}
+    for text in (DOCKERFILE, PAGE):
+        assert not re.findall(r"(?:cp -r|-v)\s+\S*runs/", joined(text))
+
+
 def test_the_proxy_of_the_page_waits_longer_than_the_server() -> None:
     deadline = SERVE["deadline"].default
     assert isinstance(deadline, float)

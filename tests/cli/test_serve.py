@@ -34,6 +34,8 @@ def test_a_wrong_start_is_one_line(
             ([tmp_path / "absent"], 5, "no such folder"),
             ([tmp_path], 5, "not a Weft model folder"),
             ([model, f"en-de={model}"], 2, "NAME="),
+            ([f"mine:english={model}"], 2, "as in mine:en-de="),
+            ([f"mine:fr-de={model}"], 2, "en to de, not fr to de"),
             ([model, "--port", port], 2, f"port {port} is taken"),
             ([model, "--port", 0, "--also-port", port], 2, f"port {port} is taken"),
             ([model, "--host", "0.0.0.0"], 2, "--keys FILE"),

@@ -2,14 +2,25 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import weft
+from weft.errors import UsageError
 from weft.folder import durable
-from weft.serve.catalogue import Catalogue, ServedModel, when_written
+from weft.serve.catalogue import (
+    Catalogue,
+    Named,
+    ServedModel,
+    named,
+    open_model,
+    reopened,
+    when_written,
+)
 from weft.serve.limits import Limits
 from weft.serve.pool import Pool
 from weft.serve.service import Service
@@ -42,3 +53,58 @@ def test_a_folder_that_is_moved_away_is_told_once(
         folder.rename(tmp_path / "elsewhere")
         assert look(3) == 2
     service.pool.stop()
+
+
+def test_a_translator_that_does_not_know_its_languages_is_told_them(
+    tmp_path: Path,
+    write_pairs: Callable[[int], str],
+    tiny_settings: tuple[str, ...],
+) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_bytes(Path(write_pairs(60)).read_bytes())
+    folder = tmp_path / "mine"
+    settings = (*tiny_settings, "training.max_steps=2")
+    more: dict[str, Any] = {"allow_bad_data": True, "quiet": True}
+    weft.train(out=folder, train=str(pairs), settings=settings, **more)
+
+    unsaid = open_model(Named("mine", folder))
+    assert (unsaid.src, unsaid.tgt) == ("und", "und")
+    assert f"mine:en-de={folder}" in unsaid.doubt
+    catalogue = Catalogue([unsaid])
+    assert catalogue.targets("und") == catalogue.sources("und") == ["und"]
+    assert not catalogue.is_same("und", "und")
+
+    (asked,) = named([f"mine:en-de={folder}"])
+    model = open_model(asked)
+    assert (model.src, model.tgt, model.doubt) == ("en", "de", "")
+    again = reopened(model, 8)
+    assert again is not None
+    assert (again.src, again.tgt) == ("en", "de")
+
+
+def test_languages_before_a_folder_are_read() -> None:
+    for word, name, languages in (
+        ("runs/a", "a", None),
+        ("b=runs/a", "b", None),
+        ("b:en-de=runs/a", "b", ("en", "de")),
+        (":zh-Hans-en=runs/a", "a", ("zh-Hans", "en")),
+        ("b:en-pt-BR=runs/a", "b", ("en", "pt-BR")),
+        ("b:quc-es=runs/a", "b", ("quc", "es")),
+    ):
+        (found,) = named([word])
+        assert found == Named(name, Path("runs/a"), languages)
+    for wrong in ("b:en=runs/a", "b:=runs/a", "b:en-pt-br=runs/a", "b:en de=runs/a"):
+        with pytest.raises(UsageError, match="names no two languages"):
+            named([wrong])
+
+
+def test_a_third_language_is_never_an_unknown_one() -> None:
+    task: Any = SimpleNamespace(name="translation")
+    pairs = (("en", "und"), ("und", "de"))
+    models = [
+        ServedModel(src + tgt, Path(), task, None, 0, {}, src, tgt)
+        for src, tgt in pairs
+    ]
+    catalogue = Catalogue(models)
+    assert catalogue.targets("en", pivot=True) == ["und"]
+    assert catalogue.sources("de", pivot=True) == ["und"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stand_in import MODELS, Refused, StandIn
+from stand_in import LANGUAGES, MODELS, Refused, StandIn
 
 TEXT = "Ein Hund rennt im Schnee."
 HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
@@ -773,6 +773,26 @@ def test_only_what_the_models_can_do_is_offered(
     links = page.locator("nav a").evaluate_all("all => all.map(a => a.hash)")
     assert links == [f"#{view}", "#inside", "#models"]
     assert page.locator(f"section.{view}").count() == 1
+
+
+def test_a_model_of_unknown_languages_is_offered_by_its_name(
+    open_page: Any, server: StandIn
+) -> None:
+    mine = {**MODELS[0], "id": "mine", "source": "und", "target": "und"}
+    unknown = {"code": "und", "name": "und", "targets": ["und"]}
+    server.models, server.known = [mine], [unknown]
+    page = open_page()
+    translate(page, "Ein Hund", "a dog")
+    for picker in ("#source", "#target"):
+        assert page.locator(f"{picker} option").all_inner_texts() == ["unknown (mine)"]
+    assert page.locator(".swap").is_disabled()
+    server.models, server.known = [*MODELS, mine], [*LANGUAGES, unknown]
+    page = open_page()
+    page.locator("#source").select_option("und")
+    translate(page, "Eine Katze", "a cat")
+    fields = last_translation(server)
+    assert (fields["source"], fields["target"]) == ("und", "und")
+    assert page.locator("#looks").count() == 0
 
 
 @pytest.mark.long

@@ -170,6 +170,21 @@ def how_to_name(src: str, tgt: str) -> str:
     return f" (name {them} by {' '.join(keys)})"
 
 
+def pair_of(text: str) -> tuple[str, str] | None:
+    """Return the two languages of `en-de`, `zh-Hans-en` or `en-pt-BR`; None where they are not told
+    apart. Each begins in lower case, so that `BR` is no language.
+    """
+    subtags = text.replace("_", "-").split("-")
+    halves = [
+        ("-".join(subtags[:i]), "-".join(subtags[i:]))
+        for i in range(1, len(subtags))
+        if subtags[0].islower() and subtags[i].islower()
+    ]
+    codes = [(canonical(src), canonical(tgt)) for src, tgt in halves]
+    found = [(src, tgt) for src, tgt in codes if src and tgt]
+    return found[0] if len(found) == 1 else None
+
+
 def from_header(cell: str) -> tuple[str, bool] | None:
     """Return the language that heads a column (`en`, `EN`, `yor`, `English`), and whether it is a
     code, not a name.

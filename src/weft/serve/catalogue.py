@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.data.detection import Detector
-from weft.data.languages import canonical, primary
+from weft.data.languages import UNKNOWN, canonical, pair_of, primary
 from weft.errors import UsageError, WeftError
 from weft.folder import durable
 from weft.predict.language_model import LanguageModel
@@ -50,6 +50,7 @@ class ServedModel:
     searcher: Searcher | None = None
     detector: Detector | None = None  # of its languages
     doubt: str = ""  # what stands against telling them apart
+    said: tuple[str, str] | None = None  # its languages, by whoever serves it
 
     @property
     def kind(self) -> str:
@@ -59,10 +60,11 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class Named:
-    """A folder and the name under which it is served."""
+    """A folder and the name under which it is served; its languages where they are said."""
 
     name: str
     folder: Path
+    languages: tuple[str, str] | None = None
 
 
 class Catalogue:
@@ -128,12 +130,21 @@ class Catalogue:
         by_pair = self._by_pair
         if direct := by_pair.get((src, tgt)):
             return (direct,)
-        for between in self.languages() if pivot else (self.pivot,):
+        ways = self.languages() if pivot else [self.pivot]
+        for between in ways:
+            if between == UNKNOWN:  # two models' unknown languages need not be the same
+                continue
             first = by_pair.get((src, between))
             second = by_pair.get((between, tgt))
             if first and second:
                 return (first, second)
         raise UnknownPair(src, tgt)
+
+    def is_same(self, src: str, tgt: str) -> bool:
+        """Return whether a text is in the target's language already, and no model rewrites it: of
+        two unknown languages nobody can say that they are the same.
+        """
+        return src == tgt != UNKNOWN and (src, tgt) not in self._by_pair
 
     def targets(self, src: str, pivot: bool = False) -> list[str]:
         """Return the languages into which a language is translated."""
@@ -185,30 +196,45 @@ class Catalogue:
 
     def _has(self, src: str, tgt: str, pivot: bool) -> bool:
         try:
-            return src != tgt and bool(self.route(src, tgt, pivot))
+            return not self.is_same(src, tgt) and bool(self.route(src, tgt, pivot))
         except UnknownPair:
             return False
 
 
 def named(words: Sequence[str]) -> list[Named]:
-    """Read the folders of a command line, `FOLDER` or `NAME=FOLDER`.
+    """Read the folders of a command line: `FOLDER`, `NAME=FOLDER` or `NAME:en-de=FOLDER`.
 
-    Raises UsageError where two have one name.
+    Raises UsageError where two have one name, or languages cannot be read.
     """
     found: dict[str, Named] = {}
     for word in words:
+        languages = None
         name, equals, rest = word.partition("=")
         if not equals or Path(word).is_dir():
             folder = Path(word)
             name = folder.name or folder.resolve().name
         else:
             folder = Path(rest)
+            name, languages = _name_and_languages(name, folder)
         if name in found:
             raise UsageError(
                 f"{word}: another model is named {name} already; give it a name by NAME={folder}"
             )
-        found[name] = Named(name, folder)
+        found[name] = Named(name, folder, languages)
     return list(found.values())
+
+
+def _name_and_languages(word: str, folder: Path) -> tuple[str, tuple[str, str] | None]:
+    """Read `NAME` or `NAME:en-de`; without a name the folder's own."""
+    name, colon, pair = word.partition(":")
+    if not colon:
+        return word, None
+    languages = pair_of(pair)
+    if languages is None:
+        raise UsageError(
+            f"{word}={folder}: {pair!r} names no two languages; write them as in {name}:en-de={folder}"
+        )
+    return name or folder.name or folder.resolve().name, languages
 
 
 def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
@@ -220,6 +246,12 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
     predictor = task.predictor()
     is_writer = isinstance(predictor, LanguageModel)
     known = languages_in(asked.folder) if is_translator else None
+    src, tgt = _languages(asked, config, is_translator)
+    doubt = known.note() if known else ""
+    if UNKNOWN in (src, tgt):
+        doubt = f"{asked.name}: its languages are not known; say them, as in {asked.name}:en-de={asked.folder}"
+    elif asked.languages:
+        doubt = ""
     return ServedModel(
         id=asked.name,
         folder=asked.folder,
@@ -227,21 +259,45 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
         predictor=predictor,
         created=created,
         card=_card(task, asked.folder),
-        src=config.src_lang if is_translator else "",
-        tgt=config.tgt_lang if is_translator else "",
+        src=src,
+        tgt=tgt,
         writer=TextWriter(predictor) if is_writer else None,
         searcher=Searcher(predictor, most_hypotheses=max_beam)
         if is_translator
         else None,
         detector=Detector.of(known.profiles) if known else None,
-        doubt=known.note() if known else "",
+        doubt=doubt,
+        said=asked.languages,
     )
+
+
+def _languages(asked: Named, config: Any, is_translator: bool) -> tuple[str, str]:
+    """Return the languages of a translator: its own, and those that are said where it has none.
+
+    Raises UsageError where it has others, or is no translator.
+    """
+    said = asked.languages
+    if not is_translator:
+        if said:
+            raise UsageError(
+                f"{asked.name}: this model does not translate; give {asked.name}={asked.folder}"
+            )
+        return "", ""
+    own = (config.src_lang, config.tgt_lang)
+    if said is None:
+        return own
+    for code, other in zip(own, said, strict=True):
+        if code not in (UNKNOWN, other):
+            raise UsageError(
+                f"{asked.name}: this model translates {own[0]} to {own[1]}, not {said[0]} to {said[1]}"
+            )
+    return said
 
 
 def reopened(model: ServedModel, max_beam: int) -> ServedModel | None:
     """Open the folder of a model anew; None, with a line in the log, where that fails."""
     try:
-        return open_model(Named(model.id, model.folder), max_beam)
+        return open_model(Named(model.id, model.folder, model.said), max_beam)
     except WeftError as error:
         _LOG.warning("%s goes on as it was: %s", model.id, error)
         return None

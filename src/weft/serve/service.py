@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -33,7 +33,7 @@ from weft.serve.running import as_refusal
 from weft.serve.visits import charge, current_visit
 from weft.serve.writing import Part, TextWriter, WrittenText
 
-__all__ = ["Caller", "Service", "Translated"]
+__all__ = ["Caller", "Service", "Translated", "refuse_undetected"]
 
 T = TypeVar("T")
 
@@ -265,8 +265,7 @@ class Service:
         if not sources:
             raise UnknownPair("auto", tgt)
         guesses = [self.source_of(text, sources) for text in texts]
-        if any(guess == UNKNOWN for guess, _ in guesses):
-            raise Undetected
+        refuse_undetected((guess for guess, _ in guesses), sources)
         answers: dict[int, Translated] = {}
         for src in dict.fromkeys(guess for guess, _ in guesses):
             places = [i for i, (guess, _) in enumerate(guesses) if guess == src]
@@ -352,6 +351,14 @@ class Service:
             raise TooLarge(
                 f"{in_all:,} characters: at most {limits.max_characters:,} are taken at once"
             )
+
+
+def refuse_undetected(guesses: Iterable[str], sources: Sequence[str]) -> None:
+    """Raise Undetected where the language of a text is not known; a model that does not know its
+    own takes any, where it is the only one.
+    """
+    if UNKNOWN in guesses and list(sources) != [UNKNOWN]:
+        raise Undetected
 
 
 def _between(settings: DecodingSettings) -> DecodingSettings:

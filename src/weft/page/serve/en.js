@@ -26,6 +26,8 @@ export default {
   "first-model": "any model",
   from: "From",
   to: "To",
+  "unknown-language": "unknown",
+  "unknown-of": "unknown ({models})",
   detect: "Detect language",
   detected: "detected: {language}",
   "detected-unsure": "perhaps {language}",

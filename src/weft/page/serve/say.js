@@ -28,6 +28,7 @@ let names; // of languages
 let numbers;
 
 export function languageName(code) {
+  if (code === "und") return say("unknown-language");
   try {
     return names.of(code) ?? code;
   } catch {

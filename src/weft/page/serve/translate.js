@@ -38,7 +38,16 @@ const languages = () => server.languages.filter(({ targets }) => targets.length 
 const targetsOf = (source) => server.languages.find(({ code }) => code === source)?.targets ?? [];
 const allTargets = () => server.languages.map(({ code }) => code).filter((code) => languages().some(({ targets }) => targets.includes(code)));
 const sourceNow = () => (state.source === AUTO ? state.detected?.language : state.source);
-const named = (codes) => codes.map((code) => [code, languageName(code)]);
+const UNKNOWN = "und"; // a language that a model's training did not name
+
+// A language as the pickers show it; one that is not known by the models that have it.
+function shownName(code) {
+  if (code !== UNKNOWN) return languageName(code);
+  const models = server.models.filter(({ source, target }) => [source, target].includes(code)).map(({ id }) => id);
+  return say("unknown-of", { models: listed(models) });
+}
+
+const named = (codes) => codes.map((code) => [code, shownName(code)]);
 
 function modelsOf(source, target) {
   return server.models.filter((model) => model.task === "translation" && model.source === source && model.target === target);
@@ -100,7 +109,7 @@ function chooseModel(model) {
   again();
 }
 
-const canSwap = () => Boolean(sourceNow()) && targetsOf(state.target).includes(sourceNow());
+const canSwap = () => Boolean(sourceNow()) && sourceNow() !== state.target && targetsOf(state.target).includes(sourceNow());
 
 // The button, which says why it is off.
 function drawSwap() {
@@ -149,8 +158,11 @@ function drawCount() {
   return letters <= limit;
 }
 
-// The likeliest language that can be translated.
-const knownAmong = (guesses) => guesses.find(({ language }) => targetsOf(language).length > 0) ?? { language: languages()[0].code, confidence: 0 };
+// The likeliest language that can be translated, before one that nobody can tell.
+function knownAmong(guesses) {
+  const able = guesses.filter(({ language }) => targetsOf(language).length > 0);
+  return able.find(({ language }) => language !== UNKNOWN) ?? able[0] ?? { language: languages()[0]?.code ?? UNKNOWN, confidence: 0 };
+}
 
 // What languages the text may be in; the likeliest is kept where there is hardly a doubt.
 async function guess(signal) {
@@ -163,7 +175,7 @@ async function guess(signal) {
 // That the text looks like another language than it is read as.
 function drawLooks() {
   const source = sourceNow();
-  if (!state.looks || !source || state.looks === source) return "";
+  if (!state.looks || !source || [source, UNKNOWN].includes(state.looks) || source === UNKNOWN) return "";
   return make("li", { class: "doubt", id: "looks" }, say("looks-like", { language: languageName(state.looks), source: languageName(source) }));
 }
 

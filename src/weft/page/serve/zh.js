@@ -26,6 +26,8 @@ export default {
   "first-model": "任一模型",
   from: "源语言",
   to: "目标语言",
+  "unknown-language": "未知",
+  "unknown-of": "未知（{models}）",
   detect: "检测语言",
   detected: "检测到：{language}",
   "detected-unsure": "可能是{language}",

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from weft.data.languages import UNKNOWN
 from weft.documents.document import Document, TextDocument
 from weft.documents.document import Translated as Aligned
 from weft.documents.driver import fill_document, needs_alignment, texts_of
@@ -22,8 +21,8 @@ from weft.predict.settings import USUAL, DecodingSettings
 from weft.serve.catalogue import Catalogue, ServedModel
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
-from weft.serve.refusals import Impossible, InvalidRequest, Undetected, UnknownPair
-from weft.serve.service import SURE, Service, Translated
+from weft.serve.refusals import Impossible, InvalidRequest, UnknownPair
+from weft.serve.service import SURE, Service, Translated, refuse_undetected
 from weft.serve.visits import charge
 
 Read = Callable[[str], TextDocument]
@@ -149,7 +148,7 @@ async def translate_file(
     if src is None:
         (guess,) = _guess(service, [document], tgt)
         src = guess.src
-    if src == tgt:
+    if service.catalogue.is_same(src, tgt):
         return document.write([segment.source for segment in document.segments])
     found = await _translate(service, [document], (src, tgt), caller, Wish())
     texts = texts_of(document)
@@ -177,7 +176,7 @@ async def _translate_documents(
             for document, guess in zip(documents, guesses, strict=True)
             if guess.src == language
         ]
-        if language != tgt:
+        if not service.catalogue.is_same(language, tgt):
             found = await _translate(service, own, (language, tgt), caller, wish)
             done |= {(language, text): one for text, one in found.items()}
     return [
@@ -325,8 +324,7 @@ def _guess(
         for place, own in enumerate(guesses):
             if _is_weak(own):
                 guesses[place] = together
-    if any(own.src == UNKNOWN for own in guesses):
-        raise Undetected
+    refuse_undetected((own.src for own in guesses), sources)
     return guesses
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from weft.data.languages import UNKNOWN
 from weft.documents.html import read_html
 from weft.documents.plain import read_plain
 from weft.documents.registry import format_of
@@ -44,8 +43,8 @@ from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
 from weft.serve.dialects.words import words_of
 from weft.serve.limits import Limits
-from weft.serve.refusals import InvalidRequest, Undetected, UnknownField
-from weft.serve.service import Service
+from weft.serve.refusals import InvalidRequest, UnknownField
+from weft.serve.service import Service, refuse_undetected
 from weft.serve.visits import caller_of
 
 _PATHS = ("/v1/translate", "/v1/complete", "/v1/detect", "/v1/inspect", "/v1/segments")
@@ -120,8 +119,7 @@ class Own:
         if src is None:
             sources = self.service.catalogue.sources(tgt)
             src, _ = self.service.source_of(text, sources)
-            if src == UNKNOWN:
-                raise Undetected
+            refuse_undetected([src], sources)
         *before, served = self._route(src, tgt, wish.model)
         settings = DecodingSettings(
             beam_size=_beam_size(fields, limits),
