@@ -130,6 +130,6 @@ def _most(finding: "Finding") -> int:
 def _shown(finding: "Finding") -> Iterator[str]:
     yield f"{finding.severity.upper():8} {finding.code} ({finding.part}): {finding.message}"
     yield f"{'':8} {finding.remedy}"
-    for where, text, about in finding.examples[: _most(finding)]:
-        detail = f" ({about})" if about else ""
-        yield f"{'':10} {where}{detail}: {text}"
+    for example in finding.examples[: _most(finding)]:
+        detail = f" ({example.about})" if example.about else ""
+        yield f"{'':10} {example.where}{detail}: {example.with_marks('»', '«')}"

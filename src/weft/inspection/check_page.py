@@ -15,6 +15,8 @@ from weft.inspection.suffixes import FORMATS, refuse_other_suffixes
 
 _WORDS = {"fatal": "Fatal", "warning": "Warning", "note": "Note"}
 _MOST_BARS = 24
+# around what is marked, while it becomes HTML: an excerpt has no such characters
+_BEGIN, _END = "\x02", "\x03"
 
 
 def write_checkup(checkup: Checkup, path: Path) -> None:
@@ -97,7 +99,9 @@ def _runs(numbers: Sequence[int]) -> str:
 
 def _example(example: Example) -> str:
     about = f" <b>{escape(example.about)}</b>" if example.about else ""
-    return f"<dt>{escape(example.where)}{about}</dt><dd>{escape(example.text)}</dd>"
+    parts = escape(example.with_marks(_BEGIN, _END))
+    text = parts.replace(_BEGIN, "<mark>").replace(_END, "</mark>")
+    return f"<dt>{escape(example.where)}{about}</dt><dd>{text}</dd>"
 
 
 def _part(name: str, numbers: Mapping[str, Any]) -> str:

@@ -9,11 +9,13 @@ import pytest
 from weft.data.check.documents import look_over_documents
 from weft.data.check.finding import (
     MOST_PLACES,
+    Example,
     Finding,
     Rows,
     excerpt,
     excerpts,
     gravest_first,
+    marked_excerpts,
 )
 from weft.data.check.pairs import WRONG_SHARE, look_over
 from weft.data.check.rows import look_over_labelled
@@ -97,6 +99,17 @@ def test_a_row_is_shown_with_a_part_of_each_column() -> None:
     )
     assert excerpts(["no", "y" * 500], (0, 499)) == f"no  |  …{'y' * 158}"
     assert excerpts([]) == ""
+
+
+def test_what_is_meant_is_marked_in_each_column() -> None:
+    text, marked = marked_excerpts(["a\x07b", "y" * 500 + "zz"], (1, 500), (1, 2))
+    shown = Example("", text, marked=marked).with_marks("<", ">")
+    assert shown == f"a<[U+0007]>b  |  …{'y' * 155}<zz>"
+    # only as much of it as is shown
+    text, marked = marked_excerpts(["y" * 100 + "z" * 500], (100,), (500,))
+    shown = Example("", text, marked=marked).with_marks("<", ">")
+    assert shown == f"…{'y' * 80}<{'z' * 80}>…"
+    assert marked_excerpts(["abc", "d"], (1, 0)) == ("abc  |  d", ())
 
 
 def test_the_worst_are_named_and_shown_where_some_are_worse() -> None:

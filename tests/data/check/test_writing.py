@@ -117,7 +117,7 @@ def test_a_misread_line_of_a_long_document_is_one_of_many_and_named(
     }
     assert found["misread-encoding"].severity == "note"
     assert found["misread-encoding"].examples == (
-        (f"{tmp_path / 'book.txt'}:201", lines[200].strip(), "Ã©"),
+        (f"{tmp_path / 'book.txt'}:201", lines[200].strip(), "Ã©", ((11, 13),)),
     )
 
 
@@ -144,6 +144,9 @@ def test_an_example_shows_the_offence_wherever_it_stands(
     assert f"bad{about}word" in example.text
     assert example.text.startswith("another side  |  ")
     assert len(example.text) < 180
+    ((start, end),) = example.marked
+    assert example.text[start:end] == about
+    assert f"bad»{about}«word" in example.with_marks("»", "«")
 
 
 @pytest.mark.parametrize("end", ["file", "line"])
@@ -157,7 +160,7 @@ def test_documents_show_their_control_characters(end: Ends, tmp_path: Path) -> N
     }
     (example,) = found["control-characters"].examples
     assert (example.where, example.about) == (f"{tmp_path / 'book.txt'}:1", "[U+0008]")
-    assert "word [U+0008] word" in example.text
+    assert "word »[U+0008]« word" in example.with_marks("»", "«")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from weft.data.check.finding import (
     counted,
     excerpt,
     gravest_first,
+    marked_excerpts,
 )
 from weft.data.check.repeats import near_repeats, repeats
 from weft.data.check.words import Vocabulary, Words
@@ -147,10 +148,12 @@ def _first_unseen(documents: Documents, found: Sequence[int]) -> tuple[Example, 
         text = documents.texts[i]
         match = unseen_in(text).search(text)
         start = match.start() if match else 0
+        size = len(match[0]) if match else 0
         about = excerpt(match[0]) if match else ""
         line = documents.lines[i] + text.count("\n", 0, start)
         where = f"{documents.files[documents.file_of[i]]}:{line}"
-        examples.append(Example(where, excerpt(text, start), about))
+        shown, marked = marked_excerpts([text], [start], [size])
+        examples.append(Example(where, shown, about, marked))
     return tuple(examples)
 
 

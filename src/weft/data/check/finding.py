@@ -20,21 +20,31 @@ class Example(NamedTuple):
     it is.
 
     `text` has a part of each column, around what is meant; `about` is that very thing (`<br>`,
-    `U+0007`), what is odd (`12 against 21`), or where it was before.
+    `U+0007`), what is odd (`12 against 21`), or where it was before. `marked` are the places in
+    `text` where what is meant begins and ends, in characters.
     """
 
     where: str
     text: str
     about: str = ""
+    marked: tuple[tuple[int, int], ...] = ()
+
+    def with_marks(self, before: str, behind: str) -> str:
+        """Return the text with something before and behind each place that is marked."""
+        shown = self.text
+        for start, end in reversed(self.marked):
+            shown = f"{shown[:start]}{before}{shown[start:end]}{behind}{shown[end:]}"
+        return shown
 
 
 class Evidence(NamedTuple):
-    """The part of a row that a finding is about: its name, and the character of each column where
-    it begins.
+    """The part of a row that a finding is about: its name, the character of each column where it
+    begins, and how many characters it has there.
     """
 
     about: str = ""
     starts: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,9 +124,8 @@ class Rows:
         return tuple(map(self.where, indices[:MOST_PLACES]))
 
     def _example(self, i: int, evidence: Evidence) -> Example:
-        return Example(
-            self.where(i), excerpts(self.show(i), evidence.starts), evidence.about
-        )
+        text, marked = marked_excerpts(self.show(i), evidence.starts, evidence.sizes)
+        return Example(self.where(i), text, evidence.about, marked)
 
     def first_at(self, other: Mapping[int, int]) -> Callable[[int], Evidence]:
         """Return a function that says of a row that repeats another where that one stands."""
@@ -129,15 +138,23 @@ class Rows:
 
         def evidence(i: int) -> Evidence:
             about = ""
-            places: list[int | None] = []
-            for text in self.show(i):
-                match = find(text)
-                places.append(match.start() if match else None)
+            matches = [find(text) for text in self.show(i)]
+            for match in matches:
                 if match:
                     about = about or excerpt(match[0])
-            return Evidence(about, self.around(i, places))
+            return Evidence(about, *self.at(i, matches))
 
         return evidence
+
+    def at(
+        self, i: int, matches: Sequence[re.Match[str] | None]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Choose the character to show in each column of row i, and how many from it on are marked:
+        those of its match, if any.
+        """
+        places = [match.start() if match else None for match in matches]
+        sizes = [len(match[0]) if match else 0 for match in matches]
+        return self.around(i, places), tuple(sizes)
 
     def around(self, i: int, places: Sequence[int | None]) -> tuple[int, ...]:
         """Choose the character to show in each column of row i: the given place.
@@ -226,14 +243,7 @@ def excerpt(text: str, around: int = 0, room: int = EXAMPLE_CHARS) -> str:
     """Return the part of a text around a character, on one line, with … where something is left
     out.
     """
-    start = max(0, min(around - room // 2, len(text) - room))
-    part = text[start : start + room]
-    shown = "".join(map(_visible, part))
-    if start:
-        shown = "…" + shown
-    if start + room < len(text):
-        shown += "…"
-    return shown
+    return _marked(text, around, 0, room)[0]
 
 
 def excerpts(texts: Sequence[str], starts: Sequence[int] = ()) -> str:
@@ -241,14 +251,49 @@ def excerpts(texts: Sequence[str], starts: Sequence[int] = ()) -> str:
 
     What a short one does not need others get.
     """
-    parts = [""] * len(texts)
+    return marked_excerpts(texts, starts)[0]
+
+
+def marked_excerpts(
+    texts: Sequence[str], starts: Sequence[int] = (), sizes: Sequence[int] = ()
+) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return the same, and where in it those characters stand of which each column has `sizes`."""
+    parts = [("", 0, 0)] * len(texts)
     left = EXAMPLE_CHARS
     shortest_first = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     for done, column in enumerate(shortest_first):
         room = left // (len(texts) - done)
-        parts[column] = excerpt(texts[column], starts[column] if starts else 0, room)
+        start = starts[column] if starts else 0
+        size = sizes[column] if sizes else 0
+        parts[column] = _marked(texts[column], start, size, room)
         left -= min(len(texts[column]), room)
-    return BETWEEN.join(parts)
+    marked = []
+    first = 0
+    for shown, start, end in parts:
+        if end > start:
+            marked.append((first + start, first + end))
+        first += len(shown) + len(BETWEEN)
+    return BETWEEN.join(shown for shown, _, _ in parts), tuple(marked)
+
+
+def _marked(text: str, around: int, size: int, room: int) -> tuple[str, int, int]:
+    """Return the part of a text around a character, and where it and so many after it stand in
+    that.
+    """
+    start = max(0, min(around - room // 2, len(text) - room))
+    before, meant, behind = (
+        "".join(map(_visible, part))
+        for part in (
+            text[start:around],
+            text[around : min(around + size, start + room)],
+            text[around + size : start + room],
+        )
+    )
+    if start:
+        before = "…" + before
+    if start + room < len(text):
+        behind += "…"
+    return before + meant + behind, len(before), len(before) + len(meant)
 
 
 def _visible(letter: str) -> str:

@@ -263,18 +263,18 @@ def _other_numbers(pairs: PairText, i: int) -> Evidence:
     """Return the numbers of each side of a pair that the other side has not, or not as often."""
     src, tgt = (numbers_in(side[i]) for side in pairs.sides)
     names: dict[str, str] = {}
-    places: list[int | None] = []
+    first: list[re.Match[str] | None] = []
     for name, own, other in (("source", src, tgt), ("target", tgt, src)):
         alone = _values(own) - _values(other)
         matches = [match for value, match in own if value in alone]
         written = list(dict.fromkeys(match[0] for match in matches))
         if written:
             names[name] = ", ".join(written[:_MOST_NUMBERS])
-        places.append(matches[0].start() if matches else None)
+        first.append(matches[0] if matches else None)
     said = " against ".join(names.values())
     if len(names) == 1:
         said += f" in the {next(iter(names))} alone"
-    return Evidence(said, pairs.rows.around(i, places))
+    return Evidence(said, *pairs.rows.at(i, first))
 
 
 def _values(numbers: Sequence[Number]) -> Counter[int]:
