@@ -291,7 +291,6 @@ def test_hostile_text_is_shown_and_not_run(open_page: Any) -> None:
     assert page.evaluate("window.hacked") is None
 
 
-@pytest.mark.long
 def test_a_text_above_the_limit_is_counted_and_not_sent(
     open_page: Any, server: StandIn
 ) -> None:
@@ -304,6 +303,10 @@ def test_a_text_above_the_limit_is_counted_and_not_sent(
     )
     assert page.locator("#count").inner_text() == "2,001 of 2,000"
     assert server.asked == []
+    page.locator("#text").fill("line\n" * 500)
+    page.evaluate("scrollTo(0, document.body.scrollHeight / 2)")
+    place = page.locator("#complaint").bounding_box()
+    assert 0 <= place["y"] < 100  # seen wherever one is
     page.locator("#text").fill("Ein Hund")
     result_of(page, "a dog")
     assert page.locator("#complaint").is_hidden()
@@ -591,6 +594,17 @@ def test_a_text_is_classified_as_one_types(open_page: Any, server: StandIn) -> N
     assert "above" in reasons.nth(0).get_attribute("class")
     page.get_by_label("Labels").last.select_option("person")
     assert reasons.nth(0).inner_text().split("\n") == ["Where", "−0.23"]
+    page.locator("#sample").fill("A tiny small thing")
+    shown = page.locator(".reason small")
+    shown.nth(3).wait_for()
+    assert shown.all_inner_texts()[1:3] == ["> −0.001", "+0.012"]
+    assert page.locator("#cut").count() == 0
+    server.delay = 0.5
+    page.locator("#sample").fill("word " * 25)
+    assert shown.count() == 0  # they were another text's
+    page.locator("#reasons", has_text="Computing what speaks").wait_for()
+    page.locator("#cut", has_text="its first 25 tokens").wait_for()
+    server.delay = 0.0
     page.locator("#sample").fill("word " * 41)
     page.get_by_text("Why is not shown: more than 40 tokens").wait_for()
     page.locator("#sample").fill("")
@@ -646,11 +660,28 @@ def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
     page.wait_for_selector("#looks-own canvas")
     assert page.locator("#look-text").input_value() == "Ein Hund"
     assert page.locator("#model").input_value() == "de-en"
+    assert page.locator("#way").is_hidden()
     page.locator("#look-text").fill("Eine Katze")
     for view in ("models", "inside"):
         page.evaluate("view => { location.hash = view; }", view)
         page.wait_for_selector(f"section.{view}")
     assert page.locator("#look-text").input_value() == "Eine Katze"
+
+
+def test_inside_of_a_translation_with_other_words_it_says_whose_is_shown(
+    open_page: Any,
+) -> None:
+    page = open_page()
+    translate(page, "Ein Hund", "a dog")
+    page.locator(".word", has_text="dog").click()
+    page.locator(".popup li", has_text="big").click()
+    result_of(page, "a big")
+    page.locator("#look").click()
+    way = page.locator("#way:not([hidden])")
+    way.wait_for()
+    assert "the model's own translation" in way.inner_text()
+    page.locator("#look-text").fill("Eine Katze")
+    page.wait_for_selector("#way", state="hidden")
 
 
 def test_inside_of_a_translation_by_two_models_it_says_which_is_shown(
@@ -843,6 +874,24 @@ def test_a_busy_server_is_asked_again(open_page: Any, server: StandIn) -> None:
     assert page.locator("#status").is_hidden()
 
 
+def test_a_limit_of_requests_is_waited_out_also_while_one_types(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page(refused=True)
+    page.locator("#source").select_option("de")
+    limit = Refused(429, "too many", code="rate_limited", retry_after="2")
+    server.refusals.append(limit)
+    page.locator("#text").fill("Ein Hund")
+    page.locator("#status", has_text="Your limit of requests a minute").wait_for()
+    asked = len(server.asked)
+    for letter in " rennt":
+        page.locator("#text").press_sequentially(letter)
+        page.wait_for_timeout(100)
+    assert len(server.asked) == asked
+    result_of(page, "a dog runs")
+    assert page.locator("#status").is_hidden()
+
+
 def test_a_key_is_asked_for_and_kept_for_the_tab_alone(
     open_page: Any, server: StandIn
 ) -> None:
@@ -877,17 +926,26 @@ def test_a_server_that_comes_back_may_want_a_key(
     server.start()
     page.locator("dialog").wait_for()
     page.keyboard.press("Escape")
-    page.locator("#complaint", has_text="a key is needed").wait_for()
+    page.locator("#complaint", has_text="answers only with a key").wait_for()
+    page.locator("#give-key").click()
+    page.locator("#key").fill("weft-123")
+    page.keyboard.press("Enter")
+    result_of(page, "a cat")
 
 
-@pytest.mark.long
-def test_no_key_given_says_what_the_server_says(
+def test_a_page_without_a_key_says_so_and_asks_again(
     open_page: Any, server: StandIn
 ) -> None:
     server.key = "weft-123"
     page = open_page(refused=True, waits_for="dialog")
     page.keyboard.press("Escape")
-    page.locator(".refused", has_text="a key is needed").wait_for()
+    page.locator(".refused", has_text="answers only with a key").wait_for()
+    assert "Bearer" not in page.locator("body").inner_text()
+    page.get_by_role("button", name="Enter key").click()
+    page.locator("#key").fill("weft-123")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#text")
+    assert page.locator("#status").is_hidden()
 
 
 # everyone

@@ -106,4 +106,6 @@ connection.addEventListener("back", async () => {
   }
   if (JSON.stringify(server) !== before) await draw();
 });
+// What could not be asked without a key.
+connection.addEventListener("key", () => (server ? draw() : start()));
 start();

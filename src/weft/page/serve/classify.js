@@ -2,12 +2,13 @@
 
 import { asker } from "./asker.js";
 import { bar, make, modelsOf, select } from "./element.js";
-import { listed, probability, quoted, say } from "./say.js";
+import { count, listed, probability, quoted, say } from "./say.js";
 import { ask, pause } from "./server.js";
 import { state } from "./text.js";
 
 const PAUSE = 150; // ms without a key, after which what was typed is classified
 const LONGER = 300; // more ms, after which it is said why
+const LEAST = 0.001; // what is added to a label, below which no number is shown
 
 const form = state.sample;
 
@@ -30,23 +31,31 @@ function drawNotes({ truncated, labels, unknown_words: unknown = [] }) {
   parts.notes.replaceChildren(...notes.map((note) => make("li", { class: "doubt" }, note)));
 }
 
+// A number that is not 0 does not read so.
+function signed(value) {
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  const sign = value < 0 ? "−" : "+";
+  if (size < LEAST) return value < 0 ? `> −${LEAST}` : `< ${LEAST}`;
+  return sign + (size < 0.1 ? size.toPrecision(2) : size.toFixed(2));
+}
+
 // The text, each token tinted by what it adds to the label.
-function drawReasons({ tokens, contributions }) {
+function drawReasons({ tokens, contributions, cut }) {
   const chosen = contributions.find(({ label }) => label === asked) ?? contributions[0];
-  const largest = Math.max(...chosen.gradient.map(Math.abs), 1e-9);
+  const largest = Math.max(...chosen.gradient.map(Math.abs), LEAST);
   const pieces = tokens.pieces.map((piece, i) => {
     const value = chosen.gradient[i];
-    const [size, sign] = [Math.abs(value).toFixed(2), value < 0 ? "−" : "+"];
-    const signed = size === "0.00" ? size : sign + size;
+    const number = signed(value);
     const shown = piece === "▁" ? "␣" : piece.replace(/^▁/u, "");
-    const token = make("span", { class: value < 0 ? "reason below" : "reason above", title: signed }, shown, make("small", {}, signed));
+    const token = make("span", { class: value < 0 ? "reason below" : "reason above", title: number }, shown, make("small", {}, number));
     token.style.setProperty("--share", (Math.abs(value) / largest).toFixed(3));
     return token;
   });
   const options = contributions.map(({ label }) => [label, label]);
   const choose = (label) => {
     asked = label;
-    drawReasons({ tokens, contributions });
+    drawReasons({ tokens, contributions, cut });
     parts.reasons.querySelector("select")?.focus();
   };
   parts.reasons.replaceChildren(
@@ -54,8 +63,8 @@ function drawReasons({ tokens, contributions }) {
     options.length > 1 ? select(say("labels"), options, chosen.label, choose) : "",
     make("p", { class: "reason-tokens", dir: "auto" }, ...pieces),
     make("p", { class: "legend" }, say("reasons-hint")),
+    cut ? make("p", { class: "legend", id: "cut" }, say("reasons-cut", { count: count(tokens.pieces.length) })) : "",
   );
-  parts.reasons.classList.remove("stale");
 }
 
 async function explain(signal) {
@@ -72,12 +81,13 @@ async function classify(signal) {
   drawNotes(data[0]);
   parts.empty.hidden = true;
   await pause(LONGER, signal);
+  parts.reasons.replaceChildren(make("p", { class: "legend", role: "status" }, say("computing-reasons")));
   await explain(signal);
 }
 
 function forget() {
   asked = null;
-  parts.reasons.classList.add("stale");
+  parts.reasons.replaceChildren(); // those of another text
 }
 
 function clear() {
@@ -94,7 +104,7 @@ export function show(place, server) {
     reasons: make("div", { class: "reasons", id: "reasons" }),
   };
   const { pick, text, wrong, begin } = asker(form, modelsOf(server, "classification"), field, { wait: PAUSE, ask: classify, changed: forget, cleared: clear });
-  place.append(make("div", { class: "card pair" }, make("div", { class: "side" }, pick, text), make("div", { class: "side" }, parts.empty, parts.labels)));
-  place.append(wrong, parts.notes, parts.reasons);
+  const card = make("div", { class: "card pair" }, make("div", { class: "side" }, pick, text), make("div", { class: "side" }, parts.empty, parts.labels));
+  place.append(wrong, card, parts.notes, parts.reasons);
   begin();
 }

@@ -2,6 +2,7 @@
 
 import { asker } from "./asker.js";
 import { make } from "./element.js";
+import { wayOf } from "./lines.js";
 import { listed, say } from "./say.js";
 import { ask } from "./server.js";
 import { settings } from "./settings.js";
@@ -52,11 +53,16 @@ async function look(signal) {
   parts.pictures.classList.remove("stale");
 }
 
-// Of a translation over a third language only the first model has read what was typed.
+// Of a translation over a third language only the first model has read what was typed; and the words that a person chose are
+// not the model's.
 function drawWay() {
   const { model, text, way } = form;
-  parts.way.hidden = !(way?.models.length > 1 && way.text === text && way.models[0] === model);
-  parts.way.textContent = parts.way.hidden ? "" : say("first-of-way", { model, models: listed(way.models) });
+  const isOurs = way?.text === text && way.models[0] === model;
+  const says = [];
+  if (isOurs && way.models.length > 1) says.push(say("first-of-way", { model, models: listed(way.models) }));
+  if (isOurs && way.isChosen) says.push(say("own-translation"));
+  parts.way.hidden = says.length === 0;
+  parts.way.textContent = says.join(" ");
 }
 
 function clear() {
@@ -72,7 +78,8 @@ function takeTyped(server) {
   const { source, target, model, detected } = state;
   const src = source === "auto" ? detected?.language : source;
   const served = server.models.find((one) => one.id === model) ?? server.models.find((one) => one.source === src && one.target === target);
-  Object.assign(form, { model: served?.id ?? form.model, text: line });
+  const way = wayOf(line, { source: src, target, model });
+  Object.assign(form, { model: served?.id ?? form.model, text: line, way });
 }
 
 export function show(place, server) {
@@ -95,7 +102,7 @@ export function show(place, server) {
     },
     cleared: clear,
   });
-  place.append(make("div", { class: "card" }, pick, text), wrong, parts.way, parts.empty, parts.pictures);
+  place.append(wrong, make("div", { class: "card" }, pick, text), parts.way, parts.empty, parts.pictures);
   begin();
 }
 

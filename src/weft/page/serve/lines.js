@@ -15,6 +15,12 @@ const keyOf = (line, route) => `${nameOf(route)}\n${line}`;
 export const isBlank = (line) => line.trim() === "";
 export const recall = (line, route) => known.get(keyOf(line, route));
 
+// How a line came to its translation: the models, and whether words of it were chosen by a person.
+export function wayOf(line, route) {
+  const { models = [], own } = recall(line, route) ?? {};
+  return { models, text: line, isChosen: Boolean(own) };
+}
+
 function remember(line, route, translation) {
   known.set(keyOf(line, route), translation);
   if (known.size > MOST) known.delete(known.keys().next().value);

@@ -5,7 +5,7 @@ import { button, complain, complaint, icon, make, select } from "./element.js";
 import { drawExamples } from "./examples.js";
 import { drawFiles, takeFiles } from "./files.js";
 import { lengthOf } from "./letters.js";
-import { choose, isBlank, recall, translateLines, undo } from "./lines.js";
+import { choose, isBlank, recall, translateLines, undo, wayOf } from "./lines.js";
 import { Mirror } from "./mirror.js";
 import { drawNotes } from "./notes.js";
 import { Result } from "./result.js";
@@ -325,8 +325,8 @@ async function copied(text) {
 
 function lookInside() {
   const line = lines().find((one) => recall(one, route()));
-  const { models = [] } = recall(line, route());
-  Object.assign(state.look, { model: models[0], text: line, way: { models, text: line } });
+  const way = wayOf(line, route());
+  Object.assign(state.look, { model: way.models[0], text: line, way });
   location.hash = "inside";
 }
 
@@ -414,7 +414,7 @@ export function show(place, given) {
   parts.side = make("div", { class: "side" }, parts.target, make("div", { class: "stack" }, parts.empty, parts.result), make("div", { class: "foot" }, parts.copy, parts.look, parts.undo));
   const card = make("div", { class: "card pair" }, source, parts.swap, parts.side);
   listenToFiles(card);
-  place.append(card, parts.complaint, parts.notes, parts.legend, files);
+  place.append(parts.complaint, card, parts.notes, parts.legend, files);
   drawFiles(files);
   settle();
   drawPickers();
