@@ -31,6 +31,9 @@ SCRIPTS = (
     "lanes.js",
     "alone.js",
 )
+# what a page of several inspections has besides, the scripts before the last one
+SEVERAL_SCRIPTS = ("several.js", "learned.js", "compared.js")
+SEVERAL_STYLES = ("several.css",)
 STYLES = ("inspect.css", "sections.css")  # of an inspection, with that of every page
 
 # Comments and indents of a script or a style, which a browser need not read.

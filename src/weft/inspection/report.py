@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from weft.errors import UsageError
 from weft.folder import durable
 from weft.inspection.assets import (
     SCRIPTS,
+    SEVERAL_SCRIPTS,
+    SEVERAL_STYLES,
     STYLES,
     asset,
     bare,
@@ -63,12 +66,13 @@ def _page(data: dict[str, Any]) -> str:
     """Return the page with style, script and data inside; only these, known by their hashes, may
     act in it. Style and script are packed, and one more script unpacks them.
     """
-    style = bare(stylesheet(*STYLES))
-    script = bare("".join(asset(name) for name in SCRIPTS))
+    styles, scripts = _parts_of(data)
+    style = bare(stylesheet(*styles))
+    script = bare("".join(asset(name) for name in scripts))
     loader = bare(asset("unpack.js"))
-    scripts = f"'{fingerprint(loader)}' '{fingerprint(script)}'"
+    allowed = f"'{fingerprint(loader)}' '{fingerprint(script)}'"
     policy = (
-        f"default-src 'none'; style-src '{fingerprint(style)}'; script-src {scripts}; "
+        f"default-src 'none'; style-src '{fingerprint(style)}'; script-src {allowed}; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = {
@@ -80,6 +84,14 @@ def _page(data: dict[str, Any]) -> str:
     return re.sub(
         r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("inspect.html")
     )
+
+
+def _parts_of(data: dict[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
+    """Name the styles and scripts of a page: one of several inspections has more."""
+    if "inspections" not in data:
+        return STYLES, SCRIPTS
+    *most, last = SCRIPTS
+    return (*STYLES, *SEVERAL_STYLES), (*most, *SEVERAL_SCRIPTS, last)
 
 
 def _json(data: dict[str, Any]) -> str:

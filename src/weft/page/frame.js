@@ -266,7 +266,7 @@ function begin(given, where, chosen = language) {
   whole = given;
   root = where;
   language = chosen;
-  turnTo(0);
+  turnTo(whole.inspections ? firstOfSeveral() : 0);
 }
 
 // Show one of several inspections.
@@ -283,6 +283,7 @@ function draw() {
   if (isAlone()) nameDocument();
   drawTexts();
   drawNotes();
+  if (whole.inspections) drawTurner();
   drawRibbon();
   drawSections();
   drawRail();
@@ -343,5 +344,6 @@ function listen() {
 
 function followFragment() {
   if (location.hash === writtenFragment) return;
+  if (whole.inspections) turn(firstOfSeveral());
   go(readFragment());
 }
