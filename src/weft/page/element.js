@@ -51,7 +51,8 @@ const number = (weight) => (weight > 0 && weight < 0.001 ? "< 0.001" : weight.to
 // A softmax gives no token 0: one that reads so was rounded.
 const likely = (probability) => (probability < 0.001 ? "< 0.001" : probability.toFixed(3));
 const signed = (value, digits = 2) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
-const grouped = (count) => count.toLocaleString(language);
+const formats = { en: new Intl.NumberFormat("en"), zh: new Intl.NumberFormat("zh") };
+const grouped = (count) => formats[language].format(count);
 
 function bar(probability) {
   const filled = make("i");
@@ -59,11 +60,20 @@ function bar(probability) {
   return make("span", { class: "bar", "aria-hidden": "true" }, filled);
 }
 
+const palette = new Map(); // the colours that were asked for; to ask for one takes long
+
+// A colour of the style as it is now.
+function css(role) {
+  if (!palette.has(role)) palette.set(role, getComputedStyle(document.documentElement).getPropertyValue(`--${role}`).trim());
+  return palette.get(role);
+}
+
 // A role's colour as it is now: [red, green, blue]. Roles: source, target, feed, given, minus, ink, paper.
 function colourOf(role) {
-  const value = getComputedStyle(document.documentElement).getPropertyValue(`--${role}`).trim();
+  const value = css(role);
   if (!value.startsWith("#")) return value.split(/\s+/).map(Number);
-  return [1, 3, 5].map((at) => parseInt(value.slice(at, at + 2), 16));
+  const digits = value.length === 4 ? value.replace(/[^#]/g, "$&$&") : value;
+  return [1, 3, 5].map((at) => parseInt(digits.slice(at, at + 2), 16));
 }
 
 /* Controls */

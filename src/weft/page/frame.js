@@ -325,6 +325,7 @@ function drawNotes() {
 
 // Paint again what has its colours from a canvas.
 function repaint() {
+  palette.clear();
   for (const one of shownSections) one.repaint?.();
 }
 

@@ -136,7 +136,6 @@ function paintHeatmap(view, shown) {
   shadeEdges(pen, view, rows, columns);
 }
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 function outline(pen, x0, y0, cell, row, key, columns, colour, width) {
   pen.strokeStyle = colour;

@@ -157,7 +157,8 @@
     const said = [say(isLm ? `${sentence}-lm` : sentence, { ...values, next: isLm ? quoted(writtenAt(row).piece) : "" })];
     if (hasWritten(place.kind)) {
       const carried = within(writtenOf(place.kind, place.layer, place.head), row).values[most];
-      said.push(say("looks-carried", { value: signed(carried), piece: quoted(writtenAt(row).piece) }));
+      const piece = WRITTEN ? quoted(writtenAt(row).piece) : `“${data.labels[0].label}”`;
+      said.push(say("looks-carried", { value: signed(carried), piece }));
     }
     if (spec.mode === "difference") said.push(say("looks-apart", { value: signed(own[most], 3) }));
     return joined(said);

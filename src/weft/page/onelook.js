@@ -86,10 +86,7 @@ section({
   applies: ({ looks }) => Object.keys(KINDS).some((kind) => looks?.[kind] || looks?.left_out.includes(kind)),
   draw: drawOneLook,
   place: placeOneLook,
-  repaint: () => {
-    palette.clear();
-    repaintOneLook();
-  },
+  repaint: repaintOneLook,
 });
 
 function drawOneLook(box) {

@@ -51,7 +51,8 @@ function placeLine(side, tint) {
     if (index === chosen) token.setAttribute("aria-current", "true");
     else token.removeAttribute("aria-current");
   });
-  if (chosen !== null) keepInLine(line, line.children[chosen]);
+  // where a token stands is known when all that changes has been laid out
+  if (chosen !== null) requestAnimationFrame(() => keepInLine(line, line.children[chosen]));
 }
 
 // The token of the side that is read which the place points at, if any.
@@ -63,6 +64,7 @@ function pointedAt(side) {
 }
 
 function keepInLine(line, token) {
+  if (!token?.isConnected) return;
   const room = 48;
   const start = token.offsetLeft - line.offsetLeft;
   if (start - room < line.scrollLeft) line.scrollLeft = start - room;

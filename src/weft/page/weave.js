@@ -21,7 +21,7 @@ function weave(box, picture) {
   const grid = make("div", named, canvas, wide, make("div", { role: "row", class: "weave-row" }, cell));
   const reading = make("p", { class: "weave-reading", "aria-live": "polite" });
   // its width and where it is scrolled to are kept: to ask for them would lay out the page anew
-  const one = { picture, grid, canvas, wide, cell, reading, at: [0, 0], hovered: null, width: box.clientWidth, left: 0, scrolled: 0 };
+  const one = { picture, grid, canvas, wide, cell, reading, at: [0, 0], hovered: null, width: box.clientWidth, left: 0, scrolled: 0, isSeen: false, isStale: true };
   wide.style.setProperty("width", `${picture.side + picture.edges.at(-1)}px`);
   grid.addEventListener("scroll", () => scrollWeave(one), { passive: true });
   grid.addEventListener("focus", () => paintWeave(one));
@@ -33,6 +33,7 @@ function weave(box, picture) {
   box.append(grid, reading);
   woven.set(picture.id, one);
   new ResizeObserver(() => resizeWeave(one)).observe(grid);
+  new IntersectionObserver(([{ isIntersecting }]) => seeWeave(one, isIntersecting), { rootMargin: "50%" }).observe(grid);
   standInWeave(one, one.at);
   return one;
 }
@@ -51,12 +52,20 @@ function resizeWeave(one) {
   paintWeave(one);
 }
 
+// What is out of view is painted when it comes near.
+function seeWeave(one, isSeen) {
+  one.isSeen = isSeen;
+  if (isSeen && one.isStale) paintWeave(one);
+}
+
 /* Painting */
 
 const unpainted = new Set();
 
 // Paint it in the next frame, once, after all that changes the page meanwhile.
 function paintWeave(one) {
+  one.isStale = !one.isSeen;
+  if (one.isStale) return;
   if (!unpainted.size) requestAnimationFrame(paintAll);
   unpainted.add(one);
 }
@@ -165,20 +174,10 @@ function paintChosen(context, left, width, height) {
   context.stroke();
 }
 
-const palette = new Map(); // colours that were asked for, as long as the scheme stays
-
-function hueOf(role) {
-  if (!palette.has(role)) palette.set(role, colourOf(role).join(" "));
-  return palette.get(role);
-}
-
+const hueOf = (role) => colourOf(role).join(" ");
 const tinted = (role, depth) => `rgb(${hueOf(role)} / ${depth})`;
 
-// Paint with the colours as they are now.
-function repaintWeave(one) {
-  palette.clear();
-  if (one) paintWeave(one);
-}
+const repaintWeave = (one) => one && paintWeave(one);
 
 // Letters of a canvas: those of the page.
 function lettering(context, size, weight = 400) {
