@@ -205,6 +205,9 @@ def test_names_the_cause_of_a_broken_translator(
     )
     assert code in codes(found)
     assert all(cause.evidence and cause.remedy for cause in found)
+    if code == "repetition":
+        (cause,) = (cause for cause in found if cause.code == code)
+        assert "nats of a token that repeats" in cause.evidence
     if code in HELD_OUT:
         assert not OF_RUNS & set(codes(found)), (
             "the run is sound: only the text is another"

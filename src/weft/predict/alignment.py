@@ -160,22 +160,28 @@ def word_pairs(
     """
     if not tgt_of or not src_of:
         return []
-    by_token = _sums(support[: len(tgt_of), : len(src_of)].T, src_of).T
-    by_word = _sums(by_token, tgt_of)
-    main = by_word.max(1)
-    pairs = {(t, int(row.argmax())) for t, row in enumerate(by_word) if main[t] > 0}
-    for t, row in zip(tgt_of, by_token, strict=True):
-        s = int(row.argmax())
-        if row[s] > 0 and by_word[t, s] >= max(_LEAST_OF_WORD * main[t], _LEAST):
+    of_words = support[: len(tgt_of), : len(src_of)]
+    by_token = np.add.reduceat(of_words, _firsts(src_of), axis=1)
+    by_word = np.add.reduceat(by_token, _firsts(tgt_of), axis=0)
+    most: list[float] = by_word.max(1).tolist()
+    main: list[int] = by_word.argmax(1).tolist()
+    pairs = {(t, s) for t, s in enumerate(main) if most[t] > 0}
+    own = np.stack([by_token.max(1), by_word[tgt_of, by_token.argmax(1)]], 1)
+    for t, s, (value, in_all) in zip(
+        tgt_of, by_token.argmax(1).tolist(), own.tolist(), strict=True
+    ):
+        if value > 0 and in_all > 0 and in_all >= _LEAST_OF_WORD * most[t]:
             pairs.add((t, s))
     return [(s, t) for t, s in sorted(pairs)]
 
 
-def _sums(rows: Floats, word_of: Sequence[int]) -> Floats:
-    """Add up the rows of the tokens of each word."""
-    sums = np.zeros((word_of[-1] + 1, rows.shape[1]), rows.dtype)
-    np.add.at(sums, np.asarray(word_of), rows)
-    return sums
+def _firsts(word_of: Sequence[int]) -> list[int]:
+    """Return the place of the first token of each word."""
+    return [
+        place
+        for place, number in enumerate(word_of)
+        if not place or number != word_of[place - 1]
+    ]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A translation, and the marks that say what may be wrong with it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -141,13 +141,28 @@ def repeats(ids: Sequence[int], longest: int = 16) -> bool:
 
     That is a single token seven times, two tokens four times, or 3 to `longest` tokens three times.
     """
+    return next(_runs(ids, longest), None) is not None
+
+
+def repeated(ids: Sequence[int], longest: int = 16) -> set[int]:
+    """Return the places of the tokens that say again what stands before them, in runs that
+    `repeats` finds.
+    """
+    places: set[int] = set()
+    for end, length in _runs(ids, longest):
+        places.update(range(end - length, end))
+    return places
+
+
+def _runs(ids: Sequence[int], longest: int) -> Iterator[tuple[int, int]]:
+    """Yield where each run that is long enough ends so far, and how many of its tokens repeat."""
     # each token of a run stands somewhere before, too
     if len(ids) - len(set(ids)) < _SHORTEST_RUN:
-        return False
+        return
     for period in range(1, longest + 1):
         run = 0
-        for here, before in zip(ids[period:], ids, strict=False):
+        pairs = zip(ids[period:], ids, strict=False)
+        for place, (here, before) in enumerate(pairs, start=period + 1):
             run = run + 1 if here == before else 0
             if run >= max(2 * period, _SHORTEST_RUN):
-                return True
-    return False
+                yield place, run

@@ -158,9 +158,25 @@ class RowSearch:
 
         It is by shares where all models have them, else by attention; averaged over the models.
         """
-        has_shares = all(member.source_shares for member in self.members)
-        by = self._support_by_shares if has_shares else self._support_by_attention
+        by = self._support_by_shares if self.has_shares else self._support_by_attention
         return self._read_again(ranked, settings, by)
+
+    @property
+    def has_shares(self) -> bool:
+        """Return whether all models know what source tokens wrote."""
+        return all(member.source_shares for member in self.members)
+
+    def shares(
+        self, ranked: Mapping[SourceRow, list[Hypothesis]], settings: Resolved
+    ) -> dict[SourceRow, list[Floats]]:
+        """Return what each source token wrote into the logit of each token of each hypothesis, (T,
+        S), averaged over the models, which all have shares.
+        """
+        return self._read_again(
+            ranked,
+            settings,
+            lambda pairs: [shares for shares, _ in self._shares(pairs)],
+        )
 
     def _read_again(
         self,
@@ -196,6 +212,12 @@ class RowSearch:
         return list(map(support_by_attention, self._attention(pairs)))
 
     def _support_by_shares(self, pairs: "_Pairs") -> list[Floats]:
+        return [support_by_shares(*found) for found in self._shares(pairs)]
+
+    def _shares(self, pairs: "_Pairs") -> list[tuple[Floats, Floats]]:
+        """Return the shares of each pair (T, S), and how even the looks were that wrote them
+        (T).
+        """
         ids = pairs.padded()
         shares = []
         evenness = []
@@ -206,7 +228,7 @@ class RowSearch:
                 evenness.append(even)
         mean = np.stack(evenness).mean(0)  # B T
         return [
-            support_by_shares(part, even[: len(part)])
+            (part, even[: len(part)])
             for part, even in zip(
                 pairs.cut(np.stack(shares).mean(0)), mean, strict=True
             )

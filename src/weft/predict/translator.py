@@ -282,6 +282,21 @@ class Translator(TellsLanguages):
         (found,) = self._rows.support({source: [hypothesis]}, settings)[source]
         return found
 
+    def source_shares(
+        self, texts: Sequence[str]
+    ) -> list[tuple[Hypothesis, Floats]] | None:
+        """Translate texts as `translate` does; return for each row of theirs what was found, and
+        what each source token wrote into the logits (T, S), in nats above the mean of the
+        vocabulary. None where a model has no shares.
+        """
+        if not self._rows.has_shares:
+            return None
+        planned = self.plan(texts)
+        found = self._ranked(self.find(planned), planned.settings)
+        best = {row: found[row][:1] for row in planned.rows}
+        shares = self._rows.shares(best, planned.settings)
+        return [(best[row][0], shares[row][0]) for row in planned.rows]
+
     def segments(self, text: str) -> tuple[str, ...]:
         """Return the parts in which `translate` translates a text, each a single line."""
         (plan,) = self._plan([text]).values()

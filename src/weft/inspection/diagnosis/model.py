@@ -6,6 +6,10 @@ from typing import Any
 
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import POOR_BLEU, Evidence
+from weft.inspection.diagnosis.from_source import (
+    share_of_repeats,
+    share_of_unsupported,
+)
 from weft.inspection.diagnosis.labelling import LabelCount
 from weft.inspection.diagnosis.sampling import FEW_GIVEN
 from weft.inspection.diagnosis.weights import MOST_NAMED, Weighing
@@ -47,7 +51,8 @@ def source_ignored(evidence: Evidence) -> Cause | None:
     return Cause(
         "source-ignored",
         f"with the source of another pair a target costs only {gain:.2f} nats a token more ({loss:.2f}): "
-        "the model writes in the target language, but not what the source says",
+        "the model writes in the target language, but not what the source says"
+        f"{_and(share_of_unsupported(probe))}",
         "are the lines of the training text misaligned (weft check finds where)? otherwise train for longer",
     )
 
@@ -117,7 +122,8 @@ def repetition(evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         "repetition",
-        f"{again:,} of {count:,} translations say the same again and again",
+        f"{again:,} of {count:,} translations say the same again and again"
+        f"{_and(share_of_repeats(evidence.probe))}",
         HOW_TO_END_REPETITION,
     )
 
@@ -175,6 +181,10 @@ def too_short_or_long(evidence: Evidence) -> Cause | None:
         f"briefly? then correct it or train longer; otherwise weft translate{search} --length-penalty "
         f"{direction} {penalty:g}",
     )
+
+
+def _and(more: str) -> str:
+    return f"; {more}" if more else ""
 
 
 def _translations(probe: Probe) -> list[str]:
