@@ -220,8 +220,10 @@ def words_of(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
 
 def _without_marks(run: list[_Counted]) -> list[list[_Counted]]:
     """Divide a run into the marks before a word, the word, and the marks behind it."""
+    if len(run) == 1 or not (run[0][0].is_mark or run[-1][0].is_mark):
+        return [run]
     are_marks = [piece.is_mark for piece, _ in run]
-    if all(are_marks) or not any(are_marks):
+    if all(are_marks):
         return [run]
     first = are_marks.index(False)
     last = len(run) - are_marks[::-1].index(False)
