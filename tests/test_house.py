@@ -62,7 +62,8 @@ data.places:
 data.unigram: data.pipeline
 data.vocabulary: config data.pipeline data.unigram
 data.tokenizer_file: config data.pipeline
-data.tokenizer: config data.normalize data.pieces data.pipeline data.places data.scripts data.tokenizer_file\
+data.merges:
+data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data.places data.scripts data.tokenizer_file\
  data.vocabulary
 data.store: data.tokenizer folder.durable
 data.batches: data.store data.tokenizer

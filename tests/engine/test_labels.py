@@ -118,9 +118,9 @@ def test_the_lens_ends_with_what_the_model_said(options: dict[str, Any]) -> None
     logits = said(weights, IDS)
     softmax = np.exp(logits) / np.exp(logits).sum()
     for multi_label in (False, True):
-        found = label_lens(label_pass(weights, IDS, multi_label))
+        found = label_lens(label_pass(weights, IDS, multi_label), LABELS)
         expected = 1 / (1 + np.exp(-logits)) if multi_label else softmax
-        np.testing.assert_allclose(found.probabilities[-1], expected, atol=1e-5)
+        np.testing.assert_allclose(found.probabilities[-1], expected[LABELS], atol=1e-5)
         assert len(found.rows) == len(found.probabilities)
         assert found.rows[0].part == ("bag" if weights.encoder is None else "embedding")
         if weights.encoder is not None and weights.bag is None:
@@ -137,7 +137,7 @@ def test_a_text_of_unknown_words_and_one_of_a_token() -> None:
             np.testing.assert_allclose(
                 found.values.sum(1), (logits - logits.mean())[LABELS], atol=1e-4
             )
-            assert np.isfinite(label_lens(passed).probabilities).all()
+            assert np.isfinite(label_lens(passed, LABELS).probabilities).all()
 
 
 def test_ngrams_without_weight_have_no_share() -> None:

@@ -123,6 +123,7 @@ def test_heads_and_keys_add_up_to_their_part(options: dict[str, Any]) -> None:
     assert not found.carried["decoder"][:, :, future].any()
     by_token = source_shares(weights, SRC, TGT)
     np.testing.assert_allclose(by_token, found.carried["cross"].sum((0, 1)))
+    np.testing.assert_allclose(by_token, found.tokens)
     np.testing.assert_allclose(by_token.sum(1), found.source, atol=1e-4)
 
 

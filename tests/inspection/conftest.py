@@ -92,3 +92,16 @@ def open_page(
     yield opened
     for context in contexts:
         context.close()
+
+
+class Unseen:
+    """Insides, map and lexicon of a model that nobody looked into."""
+
+    def to_data(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.fixture(scope="package")
+def unseen() -> dict[str, Any]:
+    """The same, for inspections that are made up."""
+    return dict.fromkeys(("insides", "model", "lexicon"), Unseen())

@@ -29,11 +29,25 @@ from weft.tasks.opening import kind_of
 from weft.tasks.task import Task
 
 PAGE = Path(weft.__file__).parents[2] / "docs" / "inspection.md"
+EVERY, WRITERS = "Of every task", "Translators and language models"
 SECTIONS = {
-    "translation": "Translation",
-    "language-modelling": "Language models",
-    "classification": "Classifiers",
+    "translation": (EVERY, WRITERS, "Translation"),
+    "language-modelling": (EVERY, WRITERS, "Language models"),
+    "classification": (EVERY, "Classifiers"),
 }
+# what a model may not have
+NULLS = (
+    ".positions",
+    ".parent",
+    ".score",
+    ".agreement",
+    ".layer",
+    ".between",
+    "shares.source",
+    "shares.tokens",
+)
+# what is no array: lists of any lengths, and pieces by their ids
+LOOSE = (".beside", ".left_out", "cuts.source", "cuts.text")
 TASKS = list(SECTIONS)
 TEXT = "the red one was cold ."
 SMALL = (
@@ -103,11 +117,13 @@ def opened(task: str, folder: Path) -> Task[Any, Any]:
     return kind_of(task).load(folder, machine_for_use())
 
 
-def documented(section: str) -> dict[str, str]:
-    """The keys of a section of the page, each with its shape."""
+def documented(task: str) -> dict[str, str]:
+    """The keys of a task's sections of the page, each with its shape."""
     page = PAGE.read_text("utf-8")
-    (part,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", page, re.M | re.S)
-    rows = re.findall(r"^\| `([^`]+)` \| ([^|]*)\|", part, re.M)
+    rows = []
+    for section in SECTIONS[task]:
+        (part,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", page, re.M | re.S)
+        rows += re.findall(r"^\| `([^`]+)` \| ([^|]*)\|", part, re.M)
     return {key: shape.strip() for key, shape in rows}
 
 
@@ -116,6 +132,10 @@ def keys_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             own = f"{path}.{key}" if path else key
+            if path == "pieces":
+                assert all(i.isdecimal() and inner[i] for i in inner)
+                yield own, None
+                continue
             if not isinstance(inner, dict):
                 yield own, inner
             yield from keys_of(inner, own)
@@ -142,16 +162,17 @@ def test_the_page_lists_every_key_and_its_shape(
     data = inspection_data(opened(task, folders[task]), TEXT)
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert list(data)[:2] == ["format", "version"]
-    known = documented("Of every task") | documented(SECTIONS[task])
+    known = documented(task)
     found = dict(keys_of(data))
-    assert known.keys() == found.keys()
-    sizes: dict[str, int] = {"2": 2}
+    not_here = {key for key in known if key.endswith("rows[].n")}
+    assert known.keys() - not_here == found.keys() - not_here
+    sizes: dict[str, int] = {"2": 2, "3": 3}
     for key, value in keys_of(data):
         letters = known[key].split()
         if value is None:
-            assert key.endswith((".positions", ".parent", ".score", ".agreement"))
+            assert key.endswith(NULLS) or key.startswith("pieces.")
             continue
-        if key.endswith(".beside"):
+        if key.endswith(LOOSE):
             assert isinstance(value, list)
             continue
         shape = shape_of(_without_objects(value), len(letters))
@@ -160,6 +181,8 @@ def test_the_page_lists_every_key_and_its_shape(
     if "L" in sizes:
         assert sizes.get("L-1", sizes["L"] - 1) == sizes["L"] - 1
     assert sizes["D"] == 20
+    assert sizes["d"] == 10
+    assert sizes["P"] > 4
     assert sizes.get("A", 5) == 5
 
 
@@ -201,19 +224,37 @@ def test_no_array_is_larger_than_the_limits(
     task: str, folders: dict[str, Path]
 ) -> None:
     model = opened(task, folders[task])
-    limits = Limits(tokens=5, tgt_tokens=3, dimensions=4, alternatives=2, labels=1)
+    limits = Limits(
+        tokens=5,
+        tgt_tokens=3,
+        dimensions=4,
+        alternatives=2,
+        labels=1,
+        choices=6,
+        nearest=2,
+    )
     whole = inspection_data(model, TEXT)
     data = inspection_data(model, TEXT, limits)
     assert data["cut"]
     assert not whole["cut"]
-    known = documented("Of every task") | documented(SECTIONS[task])
+    known = documented(task)
     assert data.keys() == whole.keys()
     # a begin symbol of a classifier is beside its tokens
-    most = {"S": 5, "T": 3, "L": 6, "L-1": 5, "D": 4, "A": 2, "labels-shown": 1}
+    most = {
+        "S": 5,
+        "L": 6,
+        "L-1": 5,
+        "D": 4,
+        "A": 2,
+        "labels-shown": 1,
+        "N": 6,
+        "nearest": 2,
+    }
+    most["T"] = 3 if task == "translation" else 6
     checked = 0
     for key, value in keys_of(data):
         letters = known[key].split()
-        if value is None or not letters:
+        if value is None or not letters or key.endswith(LOOSE):
             continue
         shape = shape_of(_without_objects(value), len(letters))
         for letter, size in zip(letters, shape, strict=False):

@@ -3,6 +3,7 @@ network.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,7 +186,7 @@ def test_a_row_of_the_vectors_chooses_its_token(page, inspection):
 
 
 @pytest.fixture(scope="module")
-def language() -> LanguageInspection:
+def language(unseen: dict[str, Any]) -> LanguageInspection:
     pieces, generator = (
         ["<eos>", "▁To", "▁be", ",", "▁or"],
         torch.Generator().manual_seed(1),
@@ -210,6 +211,7 @@ def language() -> LanguageInspection:
         vectors=Vectors(torch.randn(5, 7, generator=generator).numpy(), None),
         max_len=128,
         cut=False,
+        **unseen,
     )
 
 
@@ -245,7 +247,7 @@ def test_a_language_model_has_the_sections_of_its_task(open_page, language):
 
 
 @pytest.mark.parametrize("layers", [0, 2])
-def test_a_classifier_shows_its_reasons(open_page, layers):
+def test_a_classifier_shows_its_reasons(open_page, layers, unseen):
     reasons = [
         Contributions("good", [0.1, -0.4, 1.2], [0.0, -0.2, 0.9], 0.97),
         Contributions("bad", [-0.1, 0.5, -1.0], [0.1, 0.3, -0.8], None),
@@ -264,6 +266,7 @@ def test_a_classifier_shows_its_reasons(open_page, layers):
         vectors=Vectors(np.ones((3, 5)), np.zeros((3, 5))),
         max_len=128,
         cut=True,
+        **unseen,
     )
     page = open_page(inspection, width=360)
     table = page.locator("#choosing-table tbody tr").all_inner_texts()

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from weft.errors import FolderError, UsageError
+from weft.inspection.packing import packed
 from weft.inspection.report import write_report
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> <!-- & \u2028\u2029 {{style}} ]]>"
@@ -28,8 +29,10 @@ def data_of(page: str) -> str:
 
 
 def test_page_refers_to_nothing_outside(page):
+    # packed numbers may spell anything; a namespace is a name
+    shell = page.replace(data_of(page), "").replace("http://www.w3.org/2000/svg", "")
     assert not re.search(
-        r"https?:|//[a-z]|\bsrc=|\bhref=|@import|url\(|fetch\(|XMLHttp", page
+        r"https?:|//[a-z]|\bsrc=|\bhref=|@import|url\(|fetch\(|XMLHttp", shell
     )
 
 
@@ -48,7 +51,7 @@ def test_page_may_run_only_its_own_style_and_script(page):
 
 
 def test_page_holds_the_data(page, inspection):
-    assert json.loads(data_of(page)) == inspection.to_json()
+    assert json.loads(data_of(page)) == packed(inspection.to_data())
 
 
 def test_hostile_text_stays_text(inspection, tmp_path):

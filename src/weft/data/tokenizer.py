@@ -17,6 +17,7 @@ import numpy as np
 import tokenizers
 
 from weft.config import SideSection, TokenizerSection
+from weft.data.merges import Pair, merge_ranks, merges_of
 from weft.data.normalize import Step, has_spaced_words, load_steps, replace_surrogates
 from weft.data.pieces import readable_pieces
 from weft.data.pipeline import (
@@ -201,6 +202,25 @@ class Tokenizer:
         pieces = [self._inner.id_to_token(int(i)) or SPECIALS[UNK_ID] for i in ids]
         return readable_pieces(pieces, self.settings.kind)
 
+    def cuts(self, text: str) -> list[tuple[str, list[Pair]]] | None:
+        """Return the words of a text, each with the pairs of pieces that byte-pair encoding joined
+        in it, in their order, in readable form; None for another kind of tokenizer.
+        """
+        if self.settings.kind != "bpe":
+            return None
+        prepared = self._prepare(text)
+        if self._normalizer is not None:
+            prepared = self._normalizer.normalize_str(prepared)
+        words = self._inner.pre_tokenizer.pre_tokenize_str(prepared)
+        return [(self._readable(word), self._joined(word)) for word, _ in words]
+
+    def _joined(self, word: str) -> list[Pair]:
+        joined = merges_of(word, self._ranks)
+        return [(self._readable(a), self._readable(b)) for a, b in joined]
+
+    def _readable(self, piece: str) -> str:
+        return readable_pieces([piece], self.settings.kind)[0]
+
     def to_json(self) -> str:
         """Return the content of `tokenizer.json`; the same text and settings always give the same
         content.
@@ -225,6 +245,11 @@ class Tokenizer:
             piece = "" if is_special else self._inner.id_to_token(number) or ""
             self._known[number] = piece_bytes(piece, self.settings.kind)
         return self._known[number]
+
+    @cached_property
+    def _ranks(self) -> dict[Pair, int]:
+        """Keep the merges of byte-pair encoding by their order."""
+        return merge_ranks(json.loads(self._text)["model"]["merges"])
 
     @cached_property
     def _known(self) -> dict[int, bytes]:

@@ -132,9 +132,10 @@ class LabelLens:
     probabilities: Numbers
 
 
-def label_lens(passed: LabelPass) -> LabelLens:
+def label_lens(passed: LabelPass, order: Sequence[int]) -> LabelLens:
     """Project the pooled states after each part of the encoder, the bag left out; then add the bag,
-    length by length of its n-grams. The last row is what the model itself said.
+    length by length of its n-grams. The last row is what the model itself said; `order` is that of
+    the labels.
     """
     rows: list[Row] = []
     logits: list[Numbers] = []
@@ -148,7 +149,8 @@ def label_lens(passed: LabelPass) -> LabelLens:
     for number, part in enumerate(passed.bag, start=1):
         rows.append(Row("bag", n=part.n))
         logits.append(passed.logits_of(states[-1:], number))
-    return LabelLens(rows, passed.probabilities(np.stack(logits)))
+    probabilities = passed.probabilities(np.stack(logits))
+    return LabelLens(rows, probabilities[:, list(order)])
 
 
 @dataclass(frozen=True, eq=False)

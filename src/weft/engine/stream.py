@@ -311,7 +311,8 @@ class Shares:
     """The shares (R, T) of each row in the logit (T) of each written token, above the mean logit of
     the vocabulary. Their sum differs from the logit by `error` at most.
 
-    `source` (T) is what the looks at the source have written, None where there is no source.
+    `source` (T) is what the looks at the source have written, and `tokens` (T, S) the same by its
+    tokens; None where there is no source.
     `carried` has for "cross" (layers, H, T, S) and "decoder" (layers, H, T, T) what each head has
     written from each key.
     """
@@ -321,6 +322,7 @@ class Shares:
     logit: Numbers
     error: float
     source: Numbers | None
+    tokens: Numbers | None
     carried: dict[str, Numbers]
 
 
@@ -341,13 +343,14 @@ def shares(passed: Pass, written: Sequence[int]) -> Shares:
     logit = _above_mean(passed, written)
     error = np.abs(table.sum(0) - logit).max()
     by_head = {"decoder": carried(back, "self", "decoder", passed.record)}
-    source = None
+    source = tokens = None
     if weights.src is not None:
         by_head["cross"] = carried(back, "cross", "cross", passed.record)
+        tokens = by_head["cross"].sum((0, 1))
         source = np.sum(
             [o.share() for o in back.outlets if o.row.part == "cross"], axis=0
         )
-    return Shares(rows, table, logit, float(error), source, by_head)
+    return Shares(rows, table, logit, float(error), source, tokens, by_head)
 
 
 def source_shares(weights: Weights, src: Sequence[int], tgt: Sequence[int]) -> Numbers:

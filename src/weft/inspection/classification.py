@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from weft.data.tokenizer import BOS_ID
-from weft.engine.plain import PlainTransformer
-from weft.engine.record import Record
+from weft.engine.labels import label_lens, label_pass, label_shares
 from weft.engine.weights import ClassifierWeights, Floats
+from weft.inspection.insides import LabelInsides
+from weft.inspection.model_map import ModelMap, map_of_classifier
 from weft.inspection.own_pass import classifier_weights
+from weft.inspection.packing import plain
 from weft.inspection.reasons import Numbers, Reasons
 from weft.inspection.tokens import (
     HEAD,
@@ -25,6 +27,7 @@ from weft.inspection.tokens import (
     some_text,
     stacked,
 )
+from weft.inspection.vocabulary import Lexicon, Shelf, lexicon_of
 from weft.predict.text import one_line
 from weft.tasks.classification import Classification
 
@@ -62,7 +65,8 @@ class ClassificationInspection:
 
     `labels` and `probabilities` are all of them, the most probable first; `contributions` are those
     of the first ones. `encoder` has the maps, of shape (layers, H, L, L), none for a model that is
-    a bag of n-grams alone.
+    a bag of n-grams alone. `insides` has all that the model did on the way,
+    `model` is its map, `lexicon` names tokens.
     """
 
     text: str
@@ -76,6 +80,9 @@ class ClassificationInspection:
     vectors: Vectors
     max_len: int
     cut: bool
+    insides: LabelInsides
+    model: ModelMap
+    lexicon: Lexicon
     # the tokens of the longest n-grams that have vectors of their own; 1 for none
     ngrams: int = 1
 
@@ -87,6 +94,11 @@ class ClassificationInspection:
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary; numbers are rounded to four decimals."""
+        found: dict[str, Any] = plain(self.to_data())
+        return found
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the same as a dictionary with arrays, which `weft.inspection.packing` writes."""
         return {
             **HEAD,
             "task": "classification",
@@ -98,14 +110,17 @@ class ClassificationInspection:
             "tokens": {
                 "pieces": self.pieces,
                 "ids": self.ids,
-                "vectors": self.vectors.to_json(),
+                "vectors": self.vectors.to_data(),
             },
             "labels": [
                 {"label": label, "probability": round(p, 4)}
                 for label, p in zip(self.labels, self.probabilities, strict=True)
             ],
             "contributions": [c.to_json() for c in self.contributions],
-            "attention": {"encoder": rounded(self.encoder.tolist())},
+            "attention": {"encoder": self.encoder},
+            "model": self.model.to_data(),
+            **self.insides.to_data(),
+            **self.lexicon.to_data(),
         }
 
 
@@ -131,6 +146,9 @@ def inspect_classification(
     most = order[: limits.labels]
     left_out = reasons.left_out(len(first))
     gradient = reasons.gradient()
+    passed = label_pass(weights, row, config.multi_label)
+    table = _table(weights)
+    shelf = Shelf(tokenizer, table, row)
     return ClassificationInspection(
         text=line,
         lang=config.lang,
@@ -147,19 +165,26 @@ def inspect_classification(
             )
             for i in most
         ],
-        encoder=_maps(weights, row),
+        encoder=stacked(passed.record.encoder),
         vectors=_vectors(weights, row, limits),
         max_len=limit,
         cut=len(ids) > limit,
+        insides=LabelInsides(
+            label_lens(passed, order), label_shares(passed, most), passed.record.looks
+        ),
+        model=map_of_classifier(config.model, weights, len(table)),
+        lexicon=lexicon_of({"text": shelf}, limits.nearest),
         ngrams=1 if weights.bag is None else config.model.ngrams,
     )
 
 
-def _maps(weights: ClassifierWeights, row: list[int]) -> Floats:
-    record = Record()
+def _table(weights: ClassifierWeights) -> Floats:
+    """Return the token vectors: those of the layers, or of a bag alone."""
     if weights.encoder is not None:
-        PlainTransformer(weights.encoder).encode(np.array([row]), record)
-    return stacked(record.encoder)
+        assert weights.encoder.src is not None
+        return weights.encoder.src.tokens
+    assert weights.bag is not None
+    return weights.bag.tokens
 
 
 def _vectors(weights: ClassifierWeights, row: list[int], limits: Limits) -> Vectors:

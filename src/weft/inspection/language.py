@@ -11,10 +11,13 @@ import numpy as np
 
 from weft.data.tokenizer import BOS_ID
 from weft.engine.ngrams import beside
-from weft.engine.plain import PlainTransformer, softmax
-from weft.engine.record import Record
+from weft.engine.plain import softmax
+from weft.engine.stream import language_pass
 from weft.engine.weights import Floats
+from weft.inspection.insides import Insides, insides_of
+from weft.inspection.model_map import ModelMap, map_of_writer
 from weft.inspection.own_pass import language_weights
+from weft.inspection.packing import plain
 from weft.inspection.tokens import (
     HEAD,
     USUAL,
@@ -24,10 +27,10 @@ from weft.inspection.tokens import (
     alternatives,
     chosen,
     embedded,
-    rounded,
     some_text,
     stacked,
 )
+from weft.inspection.vocabulary import Lexicon, Shelf, lexicon_of
 from weft.tasks.language_modelling import LanguageModelling
 
 NUM_NEXT = 20
@@ -42,7 +45,9 @@ class LanguageInspection:
 
     `chosen[t]` is token t + 1 as it stands there, `alternatives[t]` are the most probable ones at
     its place, `next` those after the last. `decoder` has the maps, of shape (layers, H, T, T): what
-    the model attended to when it had read each token.
+    the model attended to when it had read each token. Row t of the `insides` is of the token that
+    comes after token t; that of the last place is the most probable one. `model` is the model's
+    map, `lexicon` names tokens.
     """
 
     text: str
@@ -56,6 +61,9 @@ class LanguageInspection:
     vectors: Vectors
     max_len: int
     cut: bool
+    insides: Insides
+    model: ModelMap
+    lexicon: Lexicon
     start: str = "document"
 
     @property
@@ -67,6 +75,11 @@ class LanguageInspection:
         """Return the same as a plain dictionary; weights and probabilities are rounded to four
         decimals.
         """
+        found: dict[str, Any] = plain(self.to_data())
+        return found
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the same as a dictionary with arrays, which `weft.inspection.packing` writes."""
         return {
             **HEAD,
             "task": "language-modelling",
@@ -82,10 +95,13 @@ class LanguageInspection:
                 "alternatives": [
                     [c.to_json() for c in row] for row in self.alternatives
                 ],
-                "vectors": self.vectors.to_json(),
+                "vectors": self.vectors.to_data(),
             },
             "next": [c.to_json() for c in self.next],
-            "attention": {"decoder": rounded(self.decoder.tolist())},
+            "attention": {"decoder": self.decoder},
+            "model": self.model.to_data(),
+            **self.insides.to_data(),
+            **self.lexicon.to_data(),
         }
 
 
@@ -102,18 +118,20 @@ def inspect_language(
     line, ids = some_text(text, tokenizer)
     limit = min(limits.tokens, task.config.window_len)
     row = [task.predictor().start_id, *ids[: limit - 1]]
-    batch = np.array([row])
-    others = beside(weights, batch, len(row))
-    model = PlainTransformer(weights)
-    record = Record()
-    states, _ = model.decode(batch, model.start(1), others, record)
-    probabilities = softmax(model.output(states[0]))
+    passed = language_pass(weights, row)
+    probabilities = softmax(passed.logits)
+    written = [*row[1:], int(passed.logits[-1].argmax())]
+    insides = insides_of(passed, written, limits)
+    others = beside(weights, np.array([row]), len(row))
     own = None if others is None else others[0]
     parts = {"ngrams": weights.ngrams, "matches": weights.matches}
     names = [name for name, part in parts.items() if part is not None]
     assert weights.tgt is not None
     pieces = tokenizer.pieces(row)
     before = probabilities[:-1]
+    shape = task.config.model
+    named = (insides.lens.ids, insides.choices.ids)
+    shelf = Shelf(tokenizer, weights.tgt.tokens, row, named)
     return LanguageInspection(
         text=line,
         lang=task.config.lang,
@@ -122,9 +140,12 @@ def inspect_language(
         chosen=chosen(pieces[1:], row[1:], before),
         alternatives=alternatives(tokenizer, before, limits.alternatives),
         next=alternatives(tokenizer, probabilities[-1:], NUM_NEXT)[0],
-        decoder=stacked(record.decoder),
+        decoder=stacked(passed.record.decoder),
         vectors=embedded(weights.tgt, weights.embedding_scale, row, limits, own, names),
         max_len=limit,
         cut=len(ids) >= limit,
+        insides=insides,
+        model=map_of_writer(shape, weights, shape.tie_embeddings),
+        lexicon=lexicon_of({"text": shelf}, limits.nearest),
         start="document" if row[0] == BOS_ID else "between",
     )

@@ -8,6 +8,7 @@ from weft.inspection.classification import (
     inspect_classification,
 )
 from weft.inspection.language import LanguageInspection, inspect_language
+from weft.inspection.packing import packed
 from weft.inspection.tokens import USUAL, Limits
 from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.tasks.classification import Classification
@@ -44,11 +45,12 @@ def inspect_text(
 
 
 def inspection_data(
-    task: Task[Any, Any], text: str, limits: Limits = USUAL
+    task: Task[Any, Any], text: str, limits: Limits = USUAL, is_packed: bool = False
 ) -> dict[str, Any]:
     """Return what `weft inspect` shows of a text, as docs/inspection.md describes it: a dictionary
-    for JSON.
+    for JSON, of lists or of packed arrays.
 
     Raises UsageError for an empty text.
     """
-    return inspect_text(task, text, limits).to_json()
+    inspection = inspect_text(task, text, limits)
+    return packed(inspection.to_data()) if is_packed else inspection.to_json()

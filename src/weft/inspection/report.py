@@ -20,6 +20,8 @@ from weft.inspection.assets import (
     stylesheet,
 )
 from weft.inspection.look import Inspection
+from weft.inspection.packing import packed as packed_data
+from weft.inspection.packing import plain
 from weft.inspection.several import Several
 from weft.inspection.suffixes import ALIGNMENTS, FORMATS, refuse_other_suffixes
 from weft.inspection.translation import TranslationInspection
@@ -45,8 +47,9 @@ def write_report(inspection: Inspection | Several, path: Path) -> None:
     if suffix in ALIGNMENTS:
         durable.write_text(path, _alignment(inspection, path))
     else:
-        data = inspection.to_json()
-        content = _page(data) if suffix == ".html" else _json(data) + "\n"
+        data = inspection.to_data()
+        is_page = suffix == ".html"
+        content = _page(packed_data(data)) if is_page else _json(plain(data)) + "\n"
         durable.write_text(path, content)
 
 

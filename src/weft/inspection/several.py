@@ -8,6 +8,7 @@ from weft.data.tokenizer import EOS_ID
 from weft.decoding.decoder import Hypothesis
 from weft.errors import UsageError
 from weft.inspection.look import Inspection, inspect_text
+from weft.inspection.packing import plain
 from weft.inspection.tokens import HEAD, USUAL, Limits
 from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.tasks.task import Task
@@ -35,7 +36,12 @@ class Several:
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary, as docs/inspection.md describes it."""
-        each = [inspection.to_json() for inspection in self.inspections]
+        found: dict[str, Any] = plain(self.to_data())
+        return found
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the same as a dictionary with arrays, which `weft.inspection.packing` writes."""
+        each = [inspection.to_data() for inspection in self.inspections]
         for number, data in enumerate(each):
             if number != self.whole:
                 each[number] = {k: data[k] for k in data if k not in self.left_out}

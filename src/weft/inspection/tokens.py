@@ -19,10 +19,12 @@ from weft.engine.weights import Floats, Side
 from weft.errors import UsageError
 
 # what an inspection's data begin with; the version grows where a key changes its meaning, or goes
-HEAD: Mapping[str, Any] = MappingProxyType({"format": "weft-inspection", "version": 1})
+HEAD: Mapping[str, Any] = MappingProxyType({"format": "weft-inspection", "version": 2})
 MAX_TOKENS = 128  # of a text that is looked at, an end symbol counted
-MAX_DIMENSIONS = 64  # of each vector, in a file
+MAX_DIMENSIONS = 512  # of each vector, in a file
 NUM_ALTERNATIVES = 5
+NUM_CHOICES = 50
+NUM_NEAREST = 5
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,9 @@ class Limits:
 
     A text is cut after `tokens` tokens, its symbols counted but for a classifier's; of a longer
     translation only the first `tgt_tokens` are looked at. A vector is shown by its first
-    `dimensions`, a place by its most probable `alternatives`; contributions are computed for so
-    many `labels`, the most probable ones.
+    `dimensions`, a place by its most probable `alternatives`, and by so many `choices` with their
+    logits; a token has so many `nearest` ones. Contributions are computed for so many `labels`, the
+    most probable ones.
 
     Raises UsageError for a number below 1, and for fewer than two tokens.
     """
@@ -42,6 +45,8 @@ class Limits:
     dimensions: int = MAX_DIMENSIONS
     alternatives: int = NUM_ALTERNATIVES
     labels: int = 5
+    choices: int = NUM_CHOICES
+    nearest: int = NUM_NEAREST
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -88,8 +93,8 @@ class Vectors:
     beside: Sequence[str] = ()
     dimensions: int = MAX_DIMENSIONS
 
-    def to_json(self) -> dict[str, Any]:
-        """Return their width and the first of their numbers, rounded to three decimals."""
+    def to_data(self) -> dict[str, Any]:
+        """Return their width and the first of their numbers."""
         return {
             "width": self.tokens.shape[1],
             "tokens": self._first_dimensions(self.tokens),
@@ -97,10 +102,8 @@ class Vectors:
             "beside": [*self.beside],
         }
 
-    def _first_dimensions(self, vectors: Floats | None) -> Any:
-        if vectors is None:
-            return None
-        return rounded(vectors[:, : self.dimensions].tolist(), 3)
+    def _first_dimensions(self, vectors: Floats | None) -> Floats | None:
+        return None if vectors is None else vectors[:, : self.dimensions]
 
 
 def embedded(

@@ -18,12 +18,16 @@ from weft.engine.from_model import (
     classifier_weights_of,
     weights_of,
 )
+from weft.engine.plain import softmax
+from weft.engine.stream import lens_of
 from weft.engine.torch_steps import TorchCache, calling, steps_of
 from weft.engine.weights import ClassifierWeights, Floats, Weights
 from weft.folder.arrays import Arrays
+from weft.inspection.insides import Insides, choices_of
+from weft.inspection.model_map import ModelMap
+from weft.inspection.recurrent import array_of, map_of_recurrent, recurrent_pass
 from weft.inspection.tokens import Limits, Vectors, stacked
 from weft.inspection.views import Family, Maps, PlainView, TranslationView
-from weft.model.attention import AttentionRecord
 from weft.model.recurrent import DotAttention, Seq2SeqRecurrent
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
@@ -50,15 +54,29 @@ class RecurrentView:
     def steps(self) -> Steps[TorchCache]:
         return steps_of(self.model, self.device)
 
-    def look(self, src: Sequence[int], tgt_in: Sequence[int]) -> Maps:
-        record = AttentionRecord()
-        rows = [torch.tensor([ids], device=self.device) for ids in (src, tgt_in)]
-        with calling(self.model):
-            logits = self.model(*rows, record)[0].float()
-            probabilities = logits.softmax(-1)
-            cross = [layer.float().cpu().numpy() for layer in record.cross]
+    @property
+    def tables(self) -> tuple[Floats, Floats]:
+        model = self.model
+        return array_of(model.src_embedding.weight), array_of(
+            model.tgt_embedding.weight
+        )
+
+    def drawn(self, task: Translation) -> ModelMap:
+        return map_of_recurrent(self.model)
+
+    def look(self, src: Sequence[int], tgt: Sequence[int], limits: Limits) -> Maps:
+        passed = recurrent_pass(self.model, src, tgt, self.device)
+        logits = passed.logits[-1]
+        insides = Insides(
+            lens_of(passed.logits, passed.rows, tgt),
+            None,
+            choices_of(logits, limits.choices),
+            {},
+            {"encoder": passed.memory, "decoder": passed.hidden},
+        )
         nothing = stacked([])
-        return Maps(nothing, nothing, stacked(cross), probabilities.cpu().numpy())
+        maps = stacked([passed.weights])
+        return Maps(nothing, nothing, maps, softmax(logits), insides)
 
     def vectors(
         self, src: Sequence[int], tgt_in: Sequence[int], limits: Limits
@@ -75,8 +93,7 @@ class RecurrentView:
         with calling(self.model):
             row = torch.tensor(ids, device=self.device)
             scaled = table(row) * self.model.scale
-            tokens: Floats = scaled.float().cpu().numpy()
-        return Vectors(tokens, None, dimensions=limits.dimensions)
+        return Vectors(array_of(scaled), None, dimensions=limits.dimensions)
 
 
 def view_of(task: Translation) -> TranslationView:

@@ -12,7 +12,10 @@ from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Hypothesis
 from weft.engine.weights import Floats
 from weft.inspection.beam import BeamTree, grow_tree
+from weft.inspection.insides import Insides
+from weft.inspection.model_map import ModelMap
 from weft.inspection.own_pass import translation_view
+from weft.inspection.packing import plain
 from weft.inspection.tokens import (
     HEAD,
     USUAL,
@@ -21,10 +24,10 @@ from weft.inspection.tokens import (
     Vectors,
     alternatives,
     chosen,
-    rounded,
     some_text,
 )
-from weft.inspection.views import Family
+from weft.inspection.views import Family, TranslationView
+from weft.inspection.vocabulary import Lexicon, Shelf, lexicon_of
 from weft.predict.alignment import (
     WordAlignment,
     align_words,
@@ -56,8 +59,8 @@ class TranslationInspection:
 
     `src_vectors` and `tgt_vectors` have a row for each source token, and for bos and each target
     token but the last. `alignment` is by what each source word wrote into the logits, of a
-    recurrent model by attention.
-    `beam` is None where the translation was given.
+    recurrent model by attention. `beam` is None where the translation was given. `insides` has all
+    that the model did on the way, `model` is its map, `lexicon` names tokens.
     """
 
     text: str
@@ -82,6 +85,9 @@ class TranslationInspection:
     cut: bool
     finished: bool
     segments: int
+    insides: Insides
+    model: ModelMap
+    lexicon: Lexicon
     tgt_cut: bool = False
 
     @property
@@ -109,6 +115,11 @@ class TranslationInspection:
         """Return the same as a plain dictionary; weights and probabilities are rounded to four
         decimals.
         """
+        found: dict[str, Any] = plain(self.to_data())
+        return found
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the same as a dictionary with arrays, which `weft.inspection.packing` writes."""
         return {
             **HEAD,
             "task": "translation",
@@ -125,7 +136,7 @@ class TranslationInspection:
             "source": {
                 "pieces": self.src_pieces,
                 "ids": self.src_ids,
-                "vectors": self.src_vectors.to_json(),
+                "vectors": self.src_vectors.to_data(),
             },
             "target": {
                 "pieces": self.tgt_pieces,
@@ -134,15 +145,18 @@ class TranslationInspection:
                 "alternatives": [
                     [c.to_json() for c in row] for row in self.alternatives
                 ],
-                "vectors": self.tgt_vectors.to_json(),
+                "vectors": self.tgt_vectors.to_data(),
             },
             "attention": {
-                "cross": rounded(self.cross.tolist()),
-                "encoder": rounded(self.encoder.tolist()),
-                "decoder": rounded(self.decoder.tolist()),
+                "cross": self.cross,
+                "encoder": self.encoder,
+                "decoder": self.decoder,
             },
             "beam": self.beam and self.beam.to_json(),
             "alignment": self.alignment.to_json(),
+            "model": self.model.to_data(),
+            **self.insides.to_data(),
+            **self.lexicon.to_data(),
         }
 
 
@@ -173,7 +187,7 @@ def inspect_translation(
     tgt_ids = whole[: limits.tgt_tokens]
     tgt_in = [BOS_ID, *tgt_ids[:-1]]
     view = translation_view(task)
-    maps = view.look(row, tgt_in)
+    maps = view.look(row, tgt_ids, limits)
     src_vectors, tgt_vectors = view.vectors(row, tgt_in, limits)
     pieces = tgt_tokenizer.pieces(tgt_ids)
     tree = None
@@ -215,5 +229,26 @@ def inspect_translation(
         cut=len(ids) >= limit,
         finished=hypothesis.finished,
         segments=len(segments),
+        insides=maps.insides,
+        model=view.drawn(task),
+        lexicon=_lexicon(task, view, row, tgt_ids, maps.insides, limits),
         tgt_cut=not is_whole,
     )
+
+
+def _lexicon(
+    task: Translation,
+    view: TranslationView,
+    src: list[int],
+    tgt: list[int],
+    insides: Insides,
+    limits: Limits,
+) -> Lexicon:
+    src_tokenizer, tgt_tokenizer = task.tokenizers
+    src_table, tgt_table = view.tables
+    others = (insides.lens.ids, insides.choices.ids)
+    shelves = {
+        "source": Shelf(src_tokenizer, src_table, src),
+        "target": Shelf(tgt_tokenizer, tgt_table, tgt, others, is_read=False),
+    }
+    return lexicon_of(shelves, limits.nearest)

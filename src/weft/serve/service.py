@@ -147,15 +147,17 @@ class Service:
         _note_written([completion.prediction])
         return completion
 
-    async def inspect(self, model: str, text: str, caller: Caller) -> dict[str, Any]:
-        """Return what `weft inspect` shows of a text, as data."""
+    async def inspect(
+        self, model: str, text: str, caller: Caller, is_packed: bool = False
+    ) -> dict[str, Any]:
+        """Return what `weft inspect` shows of a text, as data: lists, or packed arrays."""
         self._refuse_large([text])
         served = self.catalogue.models.get(model)
         if served is None:
             raise UnknownModel(model)
         charge([text])
         most = replace(USUAL, tokens=self.limits.max_inspect_tokens)
-        work = partial(inspection_data, served.task, text, most)
+        work = partial(inspection_data, served.task, text, most, is_packed)
         job = Job(work, caller, cost=10.0 * len(text))
         (data,) = await self.pool.run(served.calls, [job])
         return data

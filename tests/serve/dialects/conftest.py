@@ -119,7 +119,9 @@ class StandIn(Service):
         others = [NextWord("X", 0.5, f"{prefix} X")] * alternatives
         return Completion(f"{prefix}{prediction.text}", prediction, others)
 
-    async def inspect(self, model: str, text: str, caller: Caller) -> dict[str, Any]:
+    async def inspect(
+        self, model: str, text: str, caller: Caller, is_packed: bool = False
+    ) -> dict[str, Any]:
         if model not in self.catalogue.models:
             raise UnknownModel(model)
         return {"format": "weft-inspection"}

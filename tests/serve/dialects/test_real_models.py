@@ -6,10 +6,12 @@ import re
 from typing import Any
 
 import httpx2
+import numpy as np
 import pytest
 
 import weft
 from tiny_server import Running
+from weft.inspection.packing import unpacked
 from weft.predict.settings import DecodingSettings
 
 from .test_odd_requests import ODD_BODIES, ROUTES
@@ -116,7 +118,14 @@ def test_a_translation_is_gone_on_with_as_the_model_does(server: Running) -> Non
 @pytest.mark.parametrize("name", ["en-de", "plays", "languages"])
 def test_the_inside_of_every_model_is_given_as_data(server: Running, name: str) -> None:
     data = server.asked("/v1/inspect", {"model": name, "text": TEXTS[0]})
-    assert (data["format"], data["version"]) == ("weft-inspection", 1)
+    assert (data["format"], data["version"]) == ("weft-inspection", 2)
+    asked = {"model": name, "text": TEXTS[0], "packed": True}
+    packed = server.asked("/v1/inspect", asked)
+    assert packed.keys() == data.keys()
+    for kind, maps in data["attention"].items():
+        assert packed["attention"][kind]["shape"] == list(np.shape(maps))
+        found = unpacked(packed["attention"][kind])
+        np.testing.assert_allclose(found, maps, atol=0.005)
 
 
 @pytest.mark.parametrize(

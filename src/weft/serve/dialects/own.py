@@ -73,7 +73,7 @@ _COMPLETE = {
     "alternatives": WHOLE,
     "beam_size": WHOLE,
 }
-_INSPECT = {"model": TEXT, "text": TEXT}
+_INSPECT = {"model": TEXT, "text": TEXT, "packed": FLAG}
 _MANY = 10**6
 
 
@@ -153,7 +153,9 @@ class Own:
         model = fields.text("model", "")
         if not model:
             raise MissingField("model")
-        data = await self.service.inspect(model, text, caller_of(request))
+        is_packed = fields.flag("packed")
+        caller = caller_of(request)
+        data = await self.service.inspect(model, text, caller, is_packed)
         return reply(data)
 
     def _route(self, src: str, tgt: str, model: str | None) -> tuple[ServedModel, ...]:

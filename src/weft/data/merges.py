@@ -1,0 +1,30 @@
+"""The pairs that byte-pair encoding joined in a word (Sennrich et al. 2016, section 3.2)."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+Pair: TypeAlias = tuple[str, str]
+
+
+def merge_ranks(merges: Sequence[Sequence[str]]) -> dict[Pair, int]:
+    """Return the place of each pair in the order in which they were learned."""
+    return {(left, right): rank for rank, (left, right) in enumerate(merges)}
+
+
+def merges_of(word: str, ranks: Mapping[Pair, int]) -> list[Pair]:
+    """Return the pairs that are joined in a word, in their order: the pair that was learned first,
+    of equal ones the leftmost, until no pair is known.
+    """
+    pieces = list(word)
+    found: list[Pair] = []
+    while True:
+        pairs = list(pairwise(pieces))
+        known = [ranks[pair] for pair in pairs if pair in ranks]
+        if not known:
+            return found
+        best = min(known)
+        place = next(n for n, pair in enumerate(pairs) if ranks.get(pair) == best)
+        pair = pairs[place]
+        found.append(pair)
+        pieces[place : place + 2] = ["".join(pair)]
