@@ -120,7 +120,7 @@ def test_a_place_that_is_not_there_is_the_nearest_one(
     ) == [steps - 1, layers - 1, heads - 1, "cross", None]
 
 
-def language(start: str = "document") -> LanguageInspection:
+def language(unseen: dict[str, Any], start: str = "document") -> LanguageInspection:
     pieces = ["<eos>", "▁To", "▁be", ",", "▁or"]
     choices = [Choice("▁not", 10, 0.4), Choice("▁to", 11, 0.2)]
     generator = np.random.default_rng(1)
@@ -138,14 +138,15 @@ def language(start: str = "document") -> LanguageInspection:
         max_len=128,
         cut=False,
         start=start,
+        **unseen,
     )
 
 
 def test_a_language_models_tint_is_the_row_that_foretold_the_token(
-    open_page: Any,
+    open_page: Any, unseen: dict[str, Any]
 ) -> None:
     """The row of “be” has seen “be” itself: what foretold it is the row before."""
-    inspection = language()
+    inspection = language(unseen)
     page = open_page(inspection)
     by_head(page)
     page.locator("#ribbon-text button").nth(2).click()
@@ -161,9 +162,9 @@ def test_a_language_models_tint_is_the_row_that_foretold_the_token(
 
 
 def test_a_text_begins_with_start_and_goes_on_with_what_is_most_probable(
-    open_page: Any,
+    open_page: Any, unseen: dict[str, Any]
 ) -> None:
-    page = open_page(language())
+    page = open_page(language(unseen))
     tokens = page.locator("#ribbon-text button")
     assert tokens.first.inner_text() == "start"
     assert tokens.last.inner_text() == "not"
@@ -172,7 +173,7 @@ def test_a_text_begins_with_start_and_goes_on_with_what_is_most_probable(
     tokens.last.click()
     assert page.evaluate("place.step") == 4
     # of a book the model may never have read what stands between documents
-    assert chosen(open_page(language("between")), "text") == [2]
+    assert chosen(open_page(language(unseen, "between")), "text") == [2]
 
 
 def test_the_rail_leads_to_sections_and_says_where_one_is(page: Any) -> None:

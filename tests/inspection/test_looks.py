@@ -286,7 +286,7 @@ def test_full_size_has_cells_of_24_pixels_and_says_that_there_is_more(
 
 
 def test_a_model_with_one_head_is_shown_without_a_choice(
-    open_page: Any, inspection: TranslationInspection
+    open_page: Any, inspection: TranslationInspection, unseen: dict[str, Any]
 ) -> None:
     """A recurrent model: one map, no word of heads or of their mean in either language, and its own
     papers.
@@ -297,7 +297,7 @@ def test_a_model_with_one_head_is_shown_without_a_choice(
         ("additive", "Bahdanau", "Luong"),
         ("dot", "Luong", "Bahdanau"),
     ):
-        page = open_page(replace(inspection, **maps, family=family))
+        page = open_page(replace(inspection, **maps, **unseen, family=family))
         assert page.locator("#looks-heads").is_hidden()
         assert page.locator("#looks-keep").count() == 0
         for language in ("English", "中文"):

@@ -22,7 +22,7 @@ Path: TypeAlias = tuple[str, ...]
 DECIMALS = 4
 # of what a reader sees as colours
 _FEWER = {"vectors": 3, "looks": 3, "states": 3}
-# of the data of a page, in bytes, by the tokens of its longer text
+# of the data of a page, in bytes, by the tokens of the text that is read
 _BUDGET = ((10, 78_000), (40, 228_000), (127, 1_070_000))
 _FEWEST_DIMENSIONS = 64
 _FRAME = 90  # bytes of a packed array without its numbers
@@ -145,14 +145,13 @@ def _gone(key: str, data: Data, levels: Mapping[str, int]) -> list[str]:
 
 
 def budget_for(data: Data) -> int:
-    """Return the bytes that a page's data may have: they grow with the longer text."""
-    sides = ("source", "target", "tokens")
-    lengths = [len(data[side]["ids"]) for side in sides if side in data]
-    longest = max(lengths)
+    """Return the bytes that a page's data may have: they grow with the text that is read."""
+    sides = ("source", "tokens")
+    (length,) = [len(data[side]["ids"]) for side in sides if side in data]
     tokens, sizes = zip(*_BUDGET, strict=True)
-    if longest > tokens[-1]:
-        return int(sizes[-1] * (longest / tokens[-1]) ** 2)
-    return int(np.interp(longest, tokens, sizes))
+    if length > tokens[-1]:
+        return int(sizes[-1] * (length / tokens[-1]) ** 2)
+    return int(np.interp(length, tokens, sizes))
 
 
 def unpacked_whole(data: Any) -> Any:
