@@ -267,6 +267,24 @@ def test_the_report_is_aligned_with_wide_and_long_and_odd_labels():
     assert matrix[2].split() == ["2", "neg", "0", "1", "0", "1"]
 
 
+def test_labels_that_are_numbers_are_not_mixed_with_those_of_rows():
+    p = np.eye(2)[[0, 1, 1]]
+    lines = report_lines(classification_scores(p, [0, 0, 1], ["0", "1"], False))
+    assert [line.split() for line in lines[-3:]] == [
+        ["true", "\\", "predicted", "0", "1"],
+        ["0", "1", "1"],
+        ["1", "0", "1"],
+    ]
+
+
+def test_the_columns_of_a_matrix_have_wide_labels_above_them():
+    labels = ["正面", "neg"]
+    p = np.eye(2)[[0, 1, 1]]
+    lines = report_lines(classification_scores(p, [0, 0, 1], labels, False))[-3:]
+    assert lines[0].split()[3:] == labels
+    assert len({width(line) for line in lines}) == 1
+
+
 def test_of_many_labels_the_largest_confusions_are_listed():
     labels = [f"l{i}" for i in range(21)]
     truth = [*range(21), 4, 5, 5]

@@ -672,7 +672,11 @@ def test_S10_a_model_is_replaced_while_it_is_used(
             copytree(tiny_models["en-de"], folder)
             later = time.time() + 5
             os.utime(folder / "manifest.json", (later, later))
-            wait_for(lambda: "mine has a new model" in server.said())
+            wait_for(
+                lambda: (
+                    "has a new model; now mine: translation en-de, by " in server.said()
+                )
+            )
             assert translate(server, "A man.", **other).body == before
         finally:
             over.set()

@@ -132,7 +132,7 @@ def test_what_is_refused_has_the_shape_of_the_paths_owner(client: TestClient) ->
         answer = client.request(method, path)
         assert answer.status_code == status
         assert answer.json()["code"] == code
-    assert client.post("/health").headers["allow"] == "GET"
+    assert client.post("/health").headers["allow"] == "GET, HEAD"
     assert client.post("/shout/it/busy").headers["retry-after"] == "3"
 
 

@@ -41,7 +41,7 @@ def test_a_folder_that_is_moved_away_is_told_once(
         """Return how often it was told until now."""
         for _ in range(times):
             assert asyncio.run(service.renew()) == []
-        return sum("plays: its folder is gone" in line for line in caplog.messages)
+        return sum(f"plays: {folder} is gone" in line for line in caplog.messages)
 
     with caplog.at_level(logging.WARNING, "weft.serve"):
         assert look(4) == 0
@@ -52,7 +52,13 @@ def test_a_folder_that_is_moved_away_is_told_once(
         assert look(3) == 1
         folder.rename(tmp_path / "elsewhere")
         assert look(3) == 2
+        (tmp_path / "elsewhere").rename(folder)
+        assert look(1) == 2
+        (folder / durable.MANIFEST).unlink()
+        (folder / "config.json").write_text("junk")
+        assert look(3) == 2
     service.pool.stop()
+    assert f"plays: {folder} has no manifest.json that can be read" in caplog.text
 
 
 def test_a_translator_that_does_not_know_its_languages_is_told_them(

@@ -2,9 +2,13 @@
 
 import json
 import socket
+import time
 from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
 
 from tiny_server import MODELS, Running
+from weft.serve.keys import new_key
 from weft.serve.listening import bound_sockets
 
 
@@ -47,4 +51,48 @@ def test_a_refusal_reaches_a_client_that_is_still_sending(server: Running) -> No
         received = b"".join(iter(lambda: one.recv(4096), b""))
     head_of_answer, _, body = received.partition(b"\r\n\r\n")
     assert head_of_answer.startswith(b"HTTP/1.1 413 ")
-    assert "larger than" in json.loads(body)["error"]
+    assert "larger than 2 MiB" in json.loads(body)["error"]
+
+
+def test_a_monitor_asks_by_head_and_a_wrong_method_is_told_all_others(
+    server: Running,
+) -> None:
+    one = HTTPConnection(*server.address, timeout=20)
+    for path, status in (
+        ("/health", 200),
+        ("/ready", 200),
+        ("/", 200),
+        ("/page/base.css", 200),
+        ("/v1/models/plays", 200),
+        ("/v1/models/none", 404),
+        ("/detect", 405),
+    ):
+        lengths = []
+        for method in ("HEAD", "GET"):
+            one.request(method, path)
+            answer = one.getresponse()
+            assert answer.status == status, (method, path)
+            lengths.append(answer.headers["content-length"])
+            assert bool(answer.read()) == (method == "GET")
+        assert lengths[0] == lengths[1]
+    one.request("DELETE", "/translate")
+    answer = one.getresponse()
+    assert answer.headers["allow"] == "GET, HEAD, POST"
+    assert "takes GET, HEAD, POST" in json.load(answer)["error"]
+    one.close()
+    assert "HEAD /v1/models/{id:path} 200" in server.said()
+
+
+def test_a_line_of_the_keys_that_is_wrong_is_told_before_anybody_asks(
+    launch: Callable[..., Running], tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.txt"
+    _, line = new_key("laptop")
+    keys.write_text(f"{line}\n")
+    keys.chmod(0o600)
+    server = launch("--keys", str(keys))
+    keys.write_text(f"{line}\nphone sha256:short\n")
+    until = time.monotonic() + 30
+    while f"the keys stay as they were: {keys}:2" not in server.said():
+        assert time.monotonic() < until, server.said()
+        time.sleep(0.1)

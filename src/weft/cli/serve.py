@@ -76,6 +76,7 @@ def serve(
 ) -> None:
     """Serve models over HTTP: a page, and the APIs of LibreTranslate, DeepL, OpenAI and others."""
     _refuse_missing_packages()
+    _refuse_options_as_values(new_key=new_key)
     if new_key is not None:
         _print_key(new_key)
         return
@@ -85,6 +86,9 @@ def serve(
         raise UsageError(
             "give a model's folder: weft serve FOLDER; or try weft serve --demo"
         )
+    _refuse_options_as_values(
+        keys=keys, suggestions=suggestions, host=host, pivot=pivot, log_level=log_level
+    )
     if keys is not None and no_keys:
         raise UsageError("--keys and --no-keys exclude each other")
     if log_level not in _LEVELS:
@@ -134,6 +138,14 @@ def _refuse_missing_packages() -> None:
     for package in _PACKAGES:
         if find_spec(package) is None:
             raise MissingPackage("weft serve", package, "serve")
+
+
+def _refuse_options_as_values(**given: Path | str | None) -> None:
+    """Raise UsageError where an option stands in the place of another one's value."""
+    for name, value in given.items():
+        if str(value).startswith("--"):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} needs a value, and {value} stands in its place")
 
 
 def _print_key(name: str) -> None:

@@ -25,6 +25,7 @@ _TOLERANCE = 1e-6  # of a probability beyond 0 or 1, from rounding
 _LARGEST_MATRIX = 20  # labels whose confusion is printed as a matrix
 _NUM_CONFUSIONS = 10  # that are listed where there are more
 _WIDEST_LABEL = 30  # columns of a terminal
+_WIDEST_MATRIX = 100
 _MOST_NAMED = 10  # labels that a note names
 _JOINERS = "\u200c\u200d"
 
@@ -258,17 +259,28 @@ def _table(scores: Sequence[LabelScore]) -> list[str]:
 
 
 def _matrix(scores: ClassificationScores) -> list[str]:
-    """Return the confusion matrix in lines; columns are headed by the numbers of the rows."""
-    numbered = [
-        f"{i} {score.label}" for i, score in enumerate(scores.per_class, start=1)
-    ]
-    names = _aligned(["true \\ predicted", *numbered])
-    cells = [[f"{i}" for i in range(1, len(numbered) + 1)]]
-    for row in scores.confusion:
-        cells.append([f"{n:,}" for n in row])
-    width = max(len(cell) for row in cells for cell in row)
+    """Return the confusion matrix in lines; columns are headed by the labels, where those are too
+    wide for a line by the numbers of the rows.
+    """
+    labels = [score.label for score in scores.per_class]
+    counts = [[f"{n:,}" for n in row] for row in scores.confusion]
+    lines = _headed(labels, labels, counts)
+    if _width(lines[0]) <= _WIDEST_MATRIX:
+        return lines
+    numbers = [f"{i}" for i in range(1, len(labels) + 1)]
+    rows = [f"{i} {label}" for i, label in zip(numbers, labels, strict=True)]
+    return _headed(rows, numbers, counts)
+
+
+def _headed(
+    rows: Sequence[str], columns: Sequence[str], counts: Sequence[Sequence[str]]
+) -> list[str]:
+    """Return a matrix in lines, with names at its rows and columns."""
+    names = _aligned(["true \\ predicted", *rows])
+    cells = [list(map(_cut, columns)), *counts]
+    width = max(_width(cell) for row in cells for cell in row)
     return [
-        "  ".join([name, *(cell.rjust(width) for cell in row)])
+        "  ".join([name, *(" " * (width - _width(cell)) + cell for cell in row)])
         for name, row in zip(names, cells, strict=True)
     ]
 
@@ -292,7 +304,7 @@ def _largest_confusions(scores: ClassificationScores) -> list[str]:
 def _aligned(names: Sequence[str]) -> list[str]:
     """Cut and pad names to one width in columns of a terminal, where a wide character takes two."""
     shown = [_cut(name) for name in names]
-    widths = [sum(map(_columns, name)) for name in shown]
+    widths = list(map(_width, shown))
     return [
         name + " " * (max(widths) - width)
         for name, width in zip(shown, widths, strict=True)
@@ -310,6 +322,10 @@ def _cut(name: str) -> str:
     if not ends or ends[-1] <= _WIDEST_LABEL:
         return visible
     return visible[: bisect_right(ends, _WIDEST_LABEL - 1)] + "…"
+
+
+def _width(text: str) -> int:
+    return sum(map(_columns, text))
 
 
 def _columns(character: str) -> int:

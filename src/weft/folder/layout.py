@@ -30,6 +30,7 @@ SCALES = ".scales"  # suffix to the name of an int8 matrix: one number a row
 TOKENIZER = "tokenizer.json"
 SRC_TOKENIZER = "tokenizer.src.json"
 TGT_TOKENIZER = "tokenizer.tgt.json"
+_MOST_NAMED = 3  # models that a message lists
 PICKLES = {".pt", ".bin", ".pth", ".pkl", ".ckpt"}  # suffixes of other programs' models
 
 
@@ -201,4 +202,16 @@ def _why_no_model(folder: Path) -> str:
             return (
                 f"not a Weft model; {path.name} may be a pickle, which Weft never reads"
             )
-    return f"not a Weft model folder (it has no {durable.MANIFEST})"
+    return f"not a Weft model folder (it has no {durable.MANIFEST}){_where_instead(folder)}"
+
+
+def _where_instead(folder: Path) -> str:
+    """Point to the model that a folder is a part of, or to the models in it; "" without any."""
+    if is_finished(folder.parent):
+        return f"; it is a part of {folder.parent}: give that"
+    inside = sorted(path for path in folder.iterdir() if is_finished(path))
+    if not inside:
+        return ""
+    named = " and ".join(map(str, inside[:_MOST_NAMED]))
+    more = f", or another of {len(inside)}" if len(inside) > _MOST_NAMED else ""
+    return f"; there are models in it: give {named}{more}"

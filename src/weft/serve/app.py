@@ -24,7 +24,13 @@ from weft.serve.keys import Gate, Keys
 from weft.serve.limits import Limits
 from weft.serve.metrics import CONTENT_TYPE, Metrics
 from weft.serve.refusals import Gone, InvalidRequest, Refusal
-from weft.serve.routes import FixedRoutes, WrongMethod, as_refusal, route_finder
+from weft.serve.routes import (
+    FixedRoutes,
+    WrongMethod,
+    as_refusal,
+    methods_of,
+    route_finder,
+)
 from weft.serve.service import Service
 from weft.serve.visits import Visit, visit_of
 
@@ -55,6 +61,7 @@ def build_app(
     settings = settings or Settings()
     metrics = Metrics(service.pool.load)
     refuse = _refuser(dialects)
+    routes: list[BaseRoute] = []  # all of them, as soon as there are some
     app = FastAPI(
         title="Weft",
         version=installed_version(),
@@ -63,18 +70,20 @@ def build_app(
         openapi_url=None,
         redirect_slashes=False,
         telemetry=_NO_TELEMETRY,
-        exception_handlers=_handlers(refuse),
+        exception_handlers=_handlers(refuse, routes),
     )
     routers = [_own_routes(app, service, dialects, metrics, settings)]
     routers += [dialect.routes(service) for dialect in dialects]
     for router in routers:
         app.include_router(router)
     _add_pages(app, pages)
+    routes += [*chain.from_iterable(one.routes for one in routers), *pages]
     quick = FixedRoutes(app, routers)
     gate = Gate(quick, service.limits, settings.keys, _is_open)
     doors = Doors(gate, settings.hosts, settings.origins)
-    find = route_finder([*chain.from_iterable(one.routes for one in routers), *pages])
-    return Entrance(doors, service.limits, refuse, _watcher(metrics), find)
+    return Entrance(
+        doors, service.limits, refuse, _watcher(metrics), route_finder(routes)
+    )
 
 
 def _add_pages(app: FastAPI, pages: Sequence[BaseRoute]) -> None:
@@ -217,7 +226,9 @@ def _plainly(refusal: Refusal) -> Response:
     )
 
 
-def _handlers(refuse: Callable[[str, Refusal], Response]) -> dict[Any, Any]:
+def _handlers(
+    refuse: Callable[[str, Refusal], Response], routes: Sequence[BaseRoute]
+) -> dict[Any, Any]:
     """Return what answers the errors of routes."""
 
     async def say(request: Request, refusal: Refusal) -> Response:
@@ -225,7 +236,8 @@ def _handlers(refuse: Callable[[str, Refusal], Response]) -> dict[Any, Any]:
         return refuse(request.scope["path"], refusal)
 
     async def say_http(request: Request, error: HTTPException) -> Response:
-        return await say(request, as_refusal(error))
+        methods = methods_of(routes, request.scope)
+        return await say(request, as_refusal(error, methods))
 
     async def say_invalid(request: Request, error: RequestValidationError) -> Response:
         place = error.errors()[0]["loc"][-1] if error.errors() else "the request"

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
-from weft.serve.limits import Limits
+from weft.serve.limits import Limits, shown_size
 from weft.serve.refusals import InvalidRequest, TooLarge
 from weft.serve.uploads import MultipartReader, Upload
 
@@ -218,7 +218,7 @@ async def _read_whole(request: Request, most: int) -> bytes:
     async for piece in request.stream():
         body += piece
         if len(body) > most:
-            raise TooLarge(f"the body is larger than {most} bytes")
+            raise TooLarge(f"the body is larger than {shown_size(most)}")
     return bytes(body)
 
 

@@ -57,6 +57,11 @@ class ServedModel:
         """Return the name of its task, "translation" and so on."""
         return self.task.name
 
+    def described(self) -> str:
+        """Say in a line what is served: name, task, languages, and what computes it."""
+        languages = f" {self.src}-{self.tgt}" if self.src else ""
+        return f"{self.id}: {self.kind}{languages}, by {self.task.what_computes()}"
+
 
 @dataclass(frozen=True)
 class Named:
@@ -166,11 +171,13 @@ class Catalogue:
             if when_written(model.folder) not in (0, model.created)
         ]
 
-    def away(self) -> list[str]:
-        """Return the names of the models whose folders are gone, or not whole."""
-        return [
-            model.id for model in self.models.values() if not when_written(model.folder)
-        ]
+    def away(self) -> dict[str, str]:
+        """Return the models whose folders are gone, or not whole: why, by their names."""
+        return {
+            model.id: why_away(model.folder)
+            for model in self.models.values()
+            if not when_written(model.folder)
+        }
 
     def _take(self, models: dict[str, ServedModel]) -> None:
         """Serve these models, and note what every request asks of them."""
@@ -323,6 +330,13 @@ def _card(task: Task[Any, Any], folder: Path) -> dict[str, Any]:
     if task.name == "translation" and (known := examples_for(folder, config.src_lang)):
         card["examples"] = known
     return card
+
+
+def why_away(folder: Path) -> str:
+    """Say why a folder is not read."""
+    if not folder.is_dir():
+        return f"{folder} is gone"
+    return f"{folder} has no {durable.MANIFEST} that can be read, so it is not whole"
 
 
 def when_written(folder: Path) -> int:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from weft.serve.bodies import close_files
-from weft.serve.limits import Limits
+from weft.serve.limits import Limits, shown_size
 from weft.serve.refusals import Forbidden, Gone, Refusal, TooLarge
 from weft.serve.visits import Visit, begin_visit, route_of
 
@@ -198,7 +198,7 @@ class _Inbox:
             self._left.set()
 
     def _too_large(self) -> TooLarge:
-        return TooLarge(f"the body is larger than {self._most} bytes")
+        return TooLarge(f"the body is larger than {shown_size(self._most)}")
 
 
 def most_bytes(scope: Scope, limits: Limits) -> int:

@@ -157,7 +157,7 @@ class Keys:
 
     def find(self, key: str) -> Key | None:
         """Return whose key it is; None for nobody's. How long it takes says nothing of the keys."""
-        self._follow()
+        self.follow()
         asked = _digest(key)
         found = None
         for known in self._keys:
@@ -165,8 +165,8 @@ class Keys:
                 found = known
         return found
 
-    def _follow(self) -> None:
-        """Read the file again where it has changed."""
+    def follow(self) -> None:
+        """Read the file again where it has changed; at most once a second."""
         now = self._clock()
         if now - self._looked < _CHECK_SECONDS:
             return

@@ -28,3 +28,9 @@ class Limits:
     write_seconds: float = 30.0  # in which the client reads nothing of an answer
     max_head: int = 64 * 2**10  # bytes of a head, where some clients put a text
     max_connections: int = 1000
+
+
+def shown_size(num_bytes: int) -> str:
+    """Return a size as messages show it, `10 MiB`, as the options have it; below one in bytes."""
+    mebibytes = num_bytes / 2**20
+    return f"{mebibytes:.4g} MiB" if mebibytes >= 1 else f"{num_bytes} bytes"

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 from weft.errors import UsageError, WeftError
 from weft.serve.connections import connection_within
 from weft.serve.guards import told
+from weft.serve.keys import Keys
 from weft.serve.service import Service
 
 _LOG = logging.getLogger("weft.serve")
@@ -40,8 +41,14 @@ class ThreadEnded(WeftError):
 def bound_sockets(host: str, ports: Sequence[int]) -> list[socket.socket]:
     """Take the ports of an address; port 0 is any free one.
 
-    Raises UsageError for a port that is taken or not permitted, and a host that is none.
+    Raises UsageError for a port that is taken, not permitted or given twice, and a host that is
+    none.
     """
+    for port in ports:
+        if port and ports.count(port) > 1:
+            raise UsageError(
+                f"port {port} is given twice; --port and each --also-port need numbers of their own"
+            )
     found: list[socket.socket] = []
     try:
         for port in ports:
@@ -95,11 +102,13 @@ def listen(
     drain_seconds: float = 30.0,
     proxies: Sequence[str] = (),
     say: Callable[[str], None] = print,
+    keys: Keys | None = None,
 ) -> None:
     """Serve until a signal comes, finish what runs, and return.
 
     A second signal ends the process at once, with exit code 130. `proxies` are the addresses of
-    proxies whose word is taken for who asks. Raises ThreadEnded where the server cannot go on.
+    proxies whose word is taken for who asks; the file of `keys` is looked after. Raises
+    ThreadEnded where the server cannot go on.
     """
     for name in _SILENT:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -119,7 +128,7 @@ def listen(
         timeout_keep_alive=int(limits.idle_seconds) + 1,
         h11_max_incomplete_event_size=limits.max_head,
     )
-    server = _Server(config, service, drain_seconds, say)
+    server = _Server(config, service, drain_seconds, say, keys)
     asyncio.run(server.run_within(list(sockets)))
     service.pool.stop()
     if server.has_failed:
@@ -135,8 +144,10 @@ class _Server(uvicorn.Server):
         service: Service,
         drain_seconds: float,
         say: Callable[[str], None],
+        keys: Keys | None = None,
     ) -> None:
         super().__init__(config)
+        self._keys = keys
         self._service = service
         self._drain_seconds = drain_seconds
         self._say = say
@@ -184,14 +195,19 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     async def _watch(self) -> None:
-        """Look after the threads, and after models whose folders hold another one by now."""
+        """Look after the threads, the keys, and models whose folders hold another one by now."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             if not self._service.pool.is_whole:
                 # what waits for that thread would wait for ever
                 self.has_failed = self.should_exit = self.force_exit = True
+            if self._keys is not None:
+                self._keys.follow()
             for name in await self._service.renew():
-                _LOG.info("%s has a new model", name)
+                model = self._service.catalogue.models[name]
+                _LOG.info("%s has a new model; now %s", name, model.described())
+                if model.doubt:
+                    _LOG.warning("%s", model.doubt)
 
 
 def _log_mistake(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

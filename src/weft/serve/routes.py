@@ -63,7 +63,15 @@ class FixedRoutes:
                 self._found.setdefault((method, route.path), (route, answering))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. What a route raises goes on to the guards."""
+        """Answer a request, HEAD as GET. What a route raises goes on to the guards."""
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            # the server itself leaves the body out, as it goes by the method that it was asked with
+            reading = {**scope, "method": "GET"}
+            try:
+                await self(reading, receive, send)
+            finally:
+                scope.update(reading | {"method": "HEAD"})
+            return
         found = None
         if scope["type"] == "http":
             found = self._found.get((scope["method"], scope["path"]))
@@ -95,6 +103,17 @@ def route_finder(routes: Iterable[BaseRoute]) -> Callable[[Scope], str]:
     return find
 
 
+def methods_of(routes: Iterable[BaseRoute], scope: Scope) -> str:
+    """List the methods that the path of a request has, on all of its routes."""
+    methods: set[str] = set()
+    for route in routes:
+        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
+            methods.update(route.methods or ())
+    if "GET" in methods:
+        methods.add("HEAD")
+    return ", ".join(sorted(methods))
+
+
 def _answering(route: APIRoute) -> Answering | None:
     """Return what answers a request by itself; None where the framework reads it for the route."""
     endpoint = route.endpoint
@@ -113,12 +132,12 @@ def _without_request(endpoint: Callable[[], Awaitable[Response]]) -> Answering:
     return answer
 
 
-def as_refusal(error: HTTPException) -> Refusal:
-    """Return what the framework refuses as a refusal."""
+def as_refusal(error: HTTPException, methods: str = "") -> Refusal:
+    """Return what the framework refuses as a refusal; `methods` are those that the path has."""
     if error.status_code == 404:
         return NotFound()
     if error.status_code == 405:
-        return WrongMethod((error.headers or {}).get("Allow", ""))
+        return WrongMethod(methods or (error.headers or {}).get("Allow", ""))
     refusal = InvalidRequest("the request cannot be read")
     refusal.status = error.status_code
     return refusal

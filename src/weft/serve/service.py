@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -183,14 +183,15 @@ class Service:
             renewed.append(model.id)
         return renewed
 
-    def _tell_away(self, names: Sequence[str]) -> None:
+    def _tell_away(self, reasons: Mapping[str, str]) -> None:
         """Say once in the log that folders are gone; one written anew is away for a moment."""
-        self._away = {name: self._away.get(name, 0) + 1 for name in names}
+        self._away = {name: self._away.get(name, 0) + 1 for name in reasons}
         for name, looks in self._away.items():
             if looks == _LOOKS:
                 _LOG.warning(
-                    "%s: its folder is gone or not whole; it is served from memory until the server ends",
+                    "%s: %s; it is served from memory until the server ends",
                     name,
+                    reasons[name],
                 )
 
     async def classify(

@@ -73,7 +73,7 @@ def start(plan: Plan, say: Say) -> None:
             say(line)
         if plan.opens_page:
             _open_page(sockets[0].getsockname()[1])
-        listen(app, service, sockets, plan.drain_seconds, plan.proxies, say)
+        listen(app, service, sockets, plan.drain_seconds, plan.proxies, say, keys)
     finally:
         for one in sockets:
             one.close()
@@ -92,8 +92,7 @@ def _open_page(port: int) -> None:
 def opened(asked: Named, max_beam: int, say: Say) -> ServedModel:
     """Open a model, and say what computes it, and whether its languages may be told wrongly."""
     model = open_model(asked, max_beam)
-    languages = f" {model.src}-{model.tgt}" if model.src else ""
-    say(f"{model.id}: {model.kind}{languages}, by {model.task.what_computes()}")
+    say(model.described())
     if model.doubt:
         say(model.doubt)
     return model

@@ -8,7 +8,7 @@ from typing import IO
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from weft.serve.limits import Limits
+from weft.serve.limits import Limits, shown_size
 from weft.serve.refusals import InvalidRequest, TooLarge
 
 _IN_MEMORY = 2**20  # bytes of a file; a larger one lies on the disk
@@ -143,7 +143,9 @@ class MultipartReader:
             return
         self._upload.size += end - start
         if self._upload.size > self._limits.max_file:
-            raise TooLarge(f"the file is larger than {self._limits.max_file} bytes")
+            raise TooLarge(
+                f"the file is larger than {shown_size(self._limits.max_file)}"
+            )
         self._upload.file.write(data[start:end])
 
     def _end(self) -> None:
@@ -156,7 +158,9 @@ class MultipartReader:
     def _spend(self, count: int) -> None:
         self._room -= count
         if self._room < 0:
-            raise TooLarge(f"the form is larger than {self._limits.max_body} bytes")
+            raise TooLarge(
+                f"the form is larger than {shown_size(self._limits.max_body)}"
+            )
 
 
 def _text_of(data: bytes) -> str:

@@ -71,7 +71,7 @@ export default {
   narrow: "{models} knows only the sentences of a small grammar of everyday life; others come out wrong.",
   "unknown-words": "Never seen in training: {words}.",
   "file-kind": "Only {endings} are translated here.",
-  "file-large": "{size} MB; the limit is {limit} MB.",
+  "file-large": "{size} MiB; the limit is {limit} MiB.",
   "file-empty": "There is no text in it.",
   "file-progress": "{done} of {all} texts",
   "file-left": "about {time} left",

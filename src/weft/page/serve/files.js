@@ -6,18 +6,18 @@ import { ask, Refused } from "./server.js";
 
 const TOGETHER = 16; // texts of a request
 const LETTERS = 3000; // of a request, where it has more than one text
-const MEGA = 2 ** 20;
+const MEBI = 2 ** 20;
 const NEVER = [400, 413]; // what is wrong with a file does not change
 
 let jobs = []; // of this page, also while another view is shown
 let home; // where they are drawn
 
-const megas = (bytes) => (bytes / MEGA).toFixed(1);
+const mebis = (bytes) => (bytes / MEBI).toFixed(1);
 
 // Why a file is not even sent; an empty string where it is.
 function reasonAgainst({ name, size }, { formats, limits }) {
   if (!formats.some((ending) => name.toLowerCase().endsWith(ending))) return say("file-kind", { endings: listed(formats) });
-  return size > limits.max_file ? say("file-large", { size: megas(size), limit: megas(limits.max_file) }) : "";
+  return size > limits.max_file ? say("file-large", { size: mebis(size), limit: mebis(limits.max_file) }) : "";
 }
 
 export function takeFiles(files, server, findRoute) {

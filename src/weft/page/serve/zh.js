@@ -71,7 +71,7 @@ export default {
   narrow: "{models} 只认识一小套日常句型，别的句子会译错。",
   "unknown-words": "训练中从未见过：{words}。",
   "file-kind": "这里只翻译 {endings}。",
-  "file-large": "{size} MB，上限是 {limit} MB。",
+  "file-large": "{size} MiB，上限是 {limit} MiB。",
   "file-empty": "里面没有文字。",
   "file-progress": "已完成 {done} 段，共 {all} 段",
   "file-left": "大约还需 {time}",
