@@ -50,7 +50,13 @@ const shade = (weight) => Math.sqrt(Math.max(weight, 0)).toFixed(3);
 const number = (weight) => (weight > 0 && weight < 0.001 ? "< 0.001" : weight.toFixed(3));
 // A softmax gives no token 0: one that reads so was rounded.
 const likely = (probability) => (probability < 0.001 ? "< 0.001" : probability.toFixed(3));
-const signed = (value, digits = 2) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
+
+// A number with its sign; what is rounded to zero has none.
+function signed(value, digits = 2) {
+  const size = Math.abs(value).toFixed(digits);
+  return Number(size) === 0 ? size : (value < 0 ? "−" : "+") + size;
+}
+
 const formats = { en: new Intl.NumberFormat("en"), zh: new Intl.NumberFormat("zh") };
 const grouped = (count) => formats[language].format(count);
 

@@ -94,6 +94,8 @@ function drawLanes(box) {
     move: moveInLanes,
     choose: (_, column) => go({ step: Math.min(column, numSteps() - 1) }),
   });
+  const column = Math.min(place.step, lanes.steps.length - 1);
+  standInWeave(lanes.woven, [bestRank(column), column]);
   box.append(make("p", { class: "caption" }, say("lanes-caption", { penalty: data.beam.length_penalty })));
   prose("lanes", joined([say(data.beam.beam_size > 1 ? "lanes-prose" : "lanes-prose-one", { beam: data.beam.beam_size }), ...worstSaid()]));
 }

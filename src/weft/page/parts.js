@@ -100,7 +100,8 @@ function amountRow({ key, name, lang, value, role = "given", digits = 2, chosen 
   filled.style.setProperty("--size", Math.abs(value) / span);
   const axis = make("span", { class: "axis", "aria-hidden": "true" }, filled);
   axis.style.setProperty("--zero", zero);
-  const parts = [make("span", { class: "amount-name", lang }, name), axis, make("span", { class: value < 0 ? "amount-value below" : "amount-value" }, signed(value, digits))];
+  const said = signed(value, digits);
+  const parts = [make("span", { class: "amount-name", lang }, name), axis, make("span", { class: said.startsWith("−") ? "amount-value below" : "amount-value" }, said)];
   if (!choose) return make("div", { class: "amount", role: "listitem", title }, ...parts);
   const state = { role: "radio", "aria-checked": `${chosen}`, tabindex: chosen ? "0" : "-1", "data-key": key };
   return make("button", { type: "button", class: "amount", title, click: () => choose(key), ...state }, ...parts);
