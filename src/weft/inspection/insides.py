@@ -28,6 +28,7 @@ from weft.engine.stream import (
 )
 from weft.engine.weights import Floats
 from weft.inspection.tokens import Limits
+from weft.inspection.vocabulary import largest
 
 Data: TypeAlias = dict[str, Any]
 
@@ -60,12 +61,10 @@ class Choices:
 
 
 def choices_of(logits: Floats, most: int) -> Choices:
-    """Return the most probable tokens by logits (T, V), of equal ones the lower id; one at least is
-    left for the rest.
-    """
+    """Return the most probable tokens by logits (T, V); one at least is left for the rest."""
     count = logits.shape[1]
     kept = min(most, count - 1)
-    ids = np.argsort(-logits, axis=-1, kind="stable")[:, :kept]
+    ids = largest(logits, kept)
     top = np.take_along_axis(logits, ids, axis=-1)
     others = logits.copy()
     np.put_along_axis(others, ids, -np.inf, axis=-1)

@@ -41,9 +41,21 @@ def nearest(table: Floats, ids: Sequence[int], count: int) -> Nearest:
     cosines[:, PAD_ID] = -2
     cosines[np.arange(len(distinct)), distinct] = -2
     kept = min(count, len(table) - 1)
-    best = np.argsort(-cosines, axis=1, kind="stable")[:, :kept]
+    best = largest(cosines, kept)
     values = np.take_along_axis(cosines, best, axis=1)
     return Nearest(best[places], values[places].clip(-1, 1))
+
+
+def largest(values: Floats, count: int) -> Ids:
+    """Return where the largest values of each row (L, V) are, (L, count), the largest first; of
+    equal ones that are kept the first.
+    """
+    if count >= values.shape[1]:
+        places = np.argsort(-values, axis=1, kind="stable")
+        return places[:, :count]
+    kept = np.sort(np.argpartition(-values, count - 1, axis=1)[:, :count], axis=1)
+    order = np.argsort(-np.take_along_axis(values, kept, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(kept, order, axis=1)
 
 
 def pieces_named(tokenizer: Tokenizer, *tables: Any) -> dict[str, str]:
