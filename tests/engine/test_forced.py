@@ -13,9 +13,10 @@ from torch import nn
 from shrunk import sizes_shrunk
 from weft.config import Seq2SeqSection
 from weft.decoding.decoder import StepInput
-from weft.engine.bindings import KINDS, Engine
+from weft.engine.bindings import KINDS, Engine, Session
 from weft.engine.forced import forced_attention_of, forced_shares_of
 from weft.engine.from_model import weights_of
+from weft.engine.memories import Memories
 from weft.engine.plain import PlainTransformer
 from weft.engine.plain_steps import cross_attention_of, source_shares_of
 from weft.engine.stream import source_shares
@@ -226,3 +227,60 @@ def test_a_decoder_that_looks_at_all_alike_is_even() -> None:
     for shares_of in (forced_shares_of(Engine(flat)), source_shares_of(lambda: flat)):
         _, evenness = shares_of(SRC, TGT, TGT_OUT)
         assert evenness[0] == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_that_the_search_has_read_is_not_encoded_again(kind: str) -> None:
+    """The shares are then the same bit for bit; each source is kept once, and only if wanted."""
+    weights = shaken(SHAPES["en-de-modern"])
+    expected = forced_shares_of(Engine(weights, kind))(SRC, TGT, TGT_OUT)
+    engine = Engine(weights, kind)
+    sources = [row[row != 0].tolist() for row in SRC]
+    for source in sources[:3]:
+        engine.memories.want(source)
+    session = engine.session(4, 2)
+    session.read([2, 0, 1, 3], sources)
+    # what these slots read next changes nothing of what was kept
+    session.read([2, 0], [[9, 9, EOS], [8, EOS]])
+    encoded: list[int] = []
+    read = Session.read
+
+    def counted(self: Session, indices: Any, sources: Any, *more: Any) -> None:
+        encoded.append(len(sources))
+        read(self, indices, sources, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "read", counted)
+        for found_in in (1, 4):
+            found = forced_shares_of(engine)(SRC, TGT, TGT_OUT)
+            assert encoded.pop() == found_in
+            for ours, theirs in zip(found, expected, strict=True):
+                assert np.array_equal(ours, theirs)
+
+
+def test_memories_are_of_what_is_wanted_and_no_more_than_there_is_room_for() -> None:
+    memories = Memories(most_bytes=10)
+    assert memories.wanted([[1, 2]]) == {}
+    memories.want([1, 2])
+    memories.want((3,))
+    assert memories.wanted([[5], np.array([3], np.int32), [1, 2]]) == {
+        1: (3,),
+        2: (1, 2),
+    }
+    memories.put((3,), np.full(6, 3, np.uint8))
+    memories.put((1, 2), np.full(4, 1, np.uint8))
+    assert memories.wanted([[3], [1, 2]]) == {}
+    memories.put((4,), np.full(3, 4, np.uint8))
+    # the oldest gave way
+    assert memories.take([3]) is None
+    kept = memories.take([1, 2])
+    assert kept is not None
+    assert kept.tolist() == [1] * 4
+    assert memories.take([1, 2]) is None
+    memories.put((5,), np.zeros(11, np.uint8))
+    assert memories.take([5]) is None
+    assert memories.take([4]) is None
+    # who gave up the search wants nothing any more
+    memories.want([6])
+    assert memories.take([6]) is None
+    assert memories.wanted([[6]]) == {}

@@ -1046,6 +1046,25 @@ def test_shares_come_before_attention_where_all_models_have_them():
     assert penalized == without.translate("abc", coverage_penalty=0.5)[0].score
 
 
+def test_only_sources_whose_words_are_to_be_aligned_are_kept_for_that():
+    foreseen = []
+
+    def shares(src, tgt_in, tgt):
+        shape = len(src), tgt.shape[1], src.shape[1]
+        return np.ones(shape, np.float32), np.zeros(tgt.shape, np.float32)
+
+    here = translator(Echo(), cross_attention=backwards, source_shares=shares)
+    (member,) = here._rows.members
+    member = replace(member, foresee=lambda ids: foreseen.append(list(ids)))
+    here._rows = replace(here._rows, members=(member,))
+    here.translate("ab")
+    here.translate("ab", coverage_penalty=0.5)
+    assert foreseen == []
+    here.translate(["ab", "c", "ab"], alignments=True)
+    encode = letters().encode
+    assert foreseen == [[*encode("ab"), EOS_ID], [*encode("c"), EOS_ID]]
+
+
 def test_a_model_that_looks_nowhere_in_particular_aligns_nothing():
     def everywhere(src, tgt_in):
         shape = len(src), tgt_in.shape[1], src.shape[1]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.decoder import Advanced, Beams, Ids, Indices, StepInput, TopK
+from weft.engine.memories import Memories
 from weft.engine.weights import Attention, Floats, Layer, Linear, Norm, Weights
 from weft.kernels import native
 from weft.kernels.activations import ACTIVATIONS, NORMS
@@ -223,6 +224,9 @@ def library() -> ctypes.CDLL:
         "decoding_session": (_POINTER, (_POINTER, _LONG, _LONG)),
         "decoding_end": (None, (_POINTER,)),
         "decoding_encode": (ctypes.c_int, (_POINTER, _LONG, *[_POINTER] * 5)),
+        "decoding_memory_size": (_LONG, (_POINTER, _LONG)),
+        "decoding_copy_memory": (None, (_POINTER, _LONG, _POINTER)),
+        "decoding_restore": (ctypes.c_int, (_POINTER, _LONG, _LONG, _POINTER)),
         "decoding_states": (ctypes.c_int, (_POINTER, _LONG, *[_POINTER] * 3)),
         "decoding_step": (
             ctypes.c_int,
@@ -317,6 +321,7 @@ class Engine:
         )
         self._projection = weights.projection
         self._decoder = weights.decoder
+        self.memories = Memories()
         self._lock = Lock()
 
     def session(self, slots: int, places: int) -> "Session":
@@ -531,6 +536,32 @@ class Session:
         addresses = (x.ctypes.data for x in arrays)
         status = self._library.decoding_encode(self._handle, len(into), *addresses)
         self._refuse_failure(status)
+        for number, key in self.engine.memories.wanted(sources).items():
+            self.engine.memories.put(key, self._memory(int(into[number])))
+
+    def read_again(self, sources: Sequence[Sequence[int]]) -> None:
+        """Read a source into each slot, from the first on; what the engine's `memories` have of it
+        is not computed again. Raises MemoryError.
+        """
+        rest = []
+        for slot, source in enumerate(sources):
+            memory = self.engine.memories.take(source)
+            if memory is None:
+                rest.append(slot)
+                continue
+            status = self._library.decoding_restore(
+                self._handle, slot, len(source), memory.ctypes.data
+            )
+            self._refuse_failure(status)
+        if rest:
+            self.read(rest, [sources[slot] for slot in rest])
+
+    def _memory(self, slot: int) -> NDArray[np.uint8]:
+        """Copy what a slot has of its source."""
+        size = self._library.decoding_memory_size(self._handle, slot)
+        memory = np.empty(size, np.uint8)
+        self._library.decoding_copy_memory(self._handle, slot, memory.ctypes.data)
+        return memory
 
     def states(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> Floats:
         """Return the encoder's final states of texts that lie end to end, (ids, D).

@@ -1016,6 +1016,32 @@ int decoding_encode(Session* session, int64_t count, const int64_t* into, const 
     });
 }
 
+// The bytes that a layer keeps of a source of so many tokens.
+static int64_t memory_bytes(const Session& session, int64_t len) {
+    return len * 2 * session.width * (session.model.kind == FLOAT32 ? sizeof(float) : sizeof(bfloat16));
+}
+
+// The bytes of a slot's memory, all layers.
+int64_t decoding_memory_size(Session* session, int64_t slot) {
+    return session->model.num_decoder_layers * memory_bytes(*session, session->slots[slot].memory_len);
+}
+
+void decoding_copy_memory(Session* session, int64_t slot, uint8_t* to) {
+    const int64_t size = memory_bytes(*session, session->slots[slot].memory_len);
+    for (int64_t l = 0; l < session->model.num_decoder_layers; l++)
+        std::memcpy(to + l * size, session->slots[slot].memory[l].data, size);
+}
+
+// The same back into a slot, as if its source of so many tokens had been read there, with all ids allowed.
+int decoding_restore(Session* session, int64_t slot, int64_t len, const uint8_t* from) {
+    return guarded([&] {
+        const int64_t size = memory_bytes(*session, len);
+        Slot& into = session->slots[slot];
+        into.memory_len = len, into.allowed.clear();
+        for (int64_t l = 0; l < session->model.num_decoder_layers; l++) std::memcpy(into.memory[l].of<uint8_t>(size), from + l * size, size);
+    });
+}
+
 // The encoder's final states of texts, d_model numbers a token.
 int decoding_states(Session* session, int64_t count, const int32_t* ids, const int64_t* ends, float* states) {
     return guarded([&] {

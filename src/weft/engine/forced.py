@@ -45,8 +45,9 @@ def forced_shares_of(
     possible.
 
     It takes source ids (B, S), the target ids that the decoder reads (B, T), and those that it
-    writes (B, T). Every norm's scale is taken as it is in this pass, so that shares add up. Both
-    are 0 where either side is padding. Raises MemoryError.
+    writes (B, T). A source that the engine's `memories` have is not encoded again. Every norm's
+    scale is taken as it is in this pass, so that shares add up. Both are 0 where either side is
+    padding. Raises MemoryError.
     """
 
     def source_shares(
@@ -54,7 +55,7 @@ def forced_shares_of(
     ) -> tuple[Floats, Floats]:
         num_rows, src_len = src.shape
         session = engine.session(num_rows, 1)
-        session.read(range(num_rows), _without_padding(src))
+        session.read_again(_without_padding(src))
         inputs = _all_positions(tgt_in)
         places = inputs.sentences, inputs.positions
         found = Shares(

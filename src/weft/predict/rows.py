@@ -49,7 +49,8 @@ class Member:
     `steps` are the model's own. An `engine` has the same weights and searches in their place.
     `cross_attention` computes the attention to the source, and `source_shares` what each source
     token wrote, which a recurrent model does not have; where there is an engine, several threads
-    may call them at once.
+    may call them at once. `foresee` is told of each source that is searched for and whose shares
+    are wanted.
     """
 
     max_len: int
@@ -57,6 +58,7 @@ class Member:
     engine: Engine | None = None
     cross_attention: CrossAttention | None = None
     source_shares: SourceShares | None = None
+    foresee: Callable[[Sequence[int]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -294,6 +296,8 @@ class RowSearch:
 
     def sentence(self, number: int, row: SourceRow, settings: Resolved) -> Sentence:
         """Return a row in the form that the search takes, with its output limit and settings."""
+        if settings.requested.alignments and self.has_shares:
+            self._foresee(row)
         return Sentence(
             number,
             row.ids,
@@ -302,6 +306,11 @@ class RowSearch:
             self._allowed(row) if settings.uses_shortlist else (),
             settings.beams,
         )
+
+    def _foresee(self, row: SourceRow) -> None:
+        for member in self.members:
+            if member.foresee is not None:
+                member.foresee(row.ids)
 
     def _allowed(self, row: SourceRow) -> NDArray[np.int32]:
         """Return the target ids that the shortlist has for a row, and those of its prefix."""

@@ -287,6 +287,7 @@ class TrainableTranslation(
             engine,
             cross_attention,
             self._source_shares(engine),
+            None if engine is None else engine.memories.want,
         )
 
     def _source_shares(self, engine: Engine | None) -> SourceShares | None:

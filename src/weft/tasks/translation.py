@@ -250,6 +250,7 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             engine,
             forced_attention_of(engine) if engine else cross_attention_of(plain),
             forced_shares_of(engine) if engine else source_shares_of(lambda: weights),
+            engine.memories.want if engine else None,
         )
 
     def why_no_engine(self) -> str:
