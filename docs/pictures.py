@@ -1,75 +1,102 @@
-"""Draw the pictures of the READMEs: `python docs/pictures.py inside.html docs/inside.png [中文]`
-and `python docs/pictures.py http://127.0.0.1:5000/ docs/serve.png [中文]`.
+"""Draw the pictures of the READMEs: `python docs/pictures.py page` and
+`python docs/pictures.py http://127.0.0.1:5000/ docs/serve.png [中文]`.
 
-A page is one that `weft inspect` wrote of a translator: for README.md of the model of `weft demo
---to de`, for README.zh.md of that of `weft demo`, and the page itself in Chinese. Photographed are
-the texts, the tokens with what was most probable at the marked one, and the decoder's attention.
+`page` draws page.png and loom.png beside this file, and both in Chinese, of the page that `weft
+inspect` writes of the model that comes with Weft: the top of the page, and its loom.
 
 An address is that of a running `weft serve` with a translator from English: a text is typed, and
 other words for one of its translation are shown; in Chinese into Chinese, on a narrow screen and in
 the dark look.
 
-Both are opened in Chromium. Needs the extra `dev` and Debian's packages `chromium` and
+Both are opened in Chromium. Needs the extras `dev` and `plot` and Debian's packages `chromium` and
 `fonts-noto-cjk`.
 """
 
+import io
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-SHOWN = ["tokens-section", "attention-section"]
-SIZE = {"width": 1100, "height": 1200}
+import weft
+
+HERE = Path(__file__).parent
+SENTENCE = "My sister is drinking tea in the kitchen."
+CHOSEN = "喝"  # the token that all pictures of the page are about
+SIZE = {"width": 1000, "height": 960}
+MARGIN = 24
+SCALE = 1.75  # pixels of a picture for each of the page
+COLORS = 255  # of a picture, so that it is a small file
+MOST_BYTES = 200_000
 TYPED = {
     False: "Two young girls are playing with a dog in the snow.\n"
     "A man in an orange hat is looking at the sea.",
     True: "My sister is drinking tea in the kitchen.\nMy mother is reading a book at home.",
 }
 # how far into the first line the word stands whose others are shown
-CHOSEN = {False: 0.4, True: 0.75}
+PICKED = {False: 0.4, True: 0.75}
 
 
 def main() -> None:
-    """Photograph a page that is a file, or that of a server."""
-    source, picture = sys.argv[1], Path(sys.argv[2])
+    """Photograph the page of an inspection, or that of a server."""
+    source = sys.argv[1]
     with sync_playwright() as started:
         browser = started.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
-        if source.startswith("http"):
-            photograph_server(browser, source, picture, "中文" in sys.argv[3:])
+        if source == "page":
+            photograph_pages(browser)
         else:
-            photograph_file(browser, Path(source), picture, sys.argv[3:])
+            picture = Path(sys.argv[2])
+            photograph_server(browser, source, picture, "中文" in sys.argv[3:])
         browser.close()
 
 
-def photograph_file(
-    browser: Browser, source: Path, picture: Path, languages: list[str]
-) -> None:
-    """Open the page, leave out what the picture has no room for, and photograph the rest."""
-    page = browser.new_page(
-        viewport=SIZE, device_scale_factor=1.25, color_scheme="light"
-    )
-    page.goto(source.resolve().as_uri())
-    for language in languages:
-        page.get_by_role("radio", name=language).check(force=True)
-    shorten(page)
-    page.locator("main").screenshot(path=str(picture))
+def photograph_pages(browser: Browser) -> None:
+    """Write a page, and photograph it in both languages."""
+    inspection = weft.load(weft.DEMO).inspect(SENTENCE)
+    place = inspection.target.pieces.index(CHOSEN) + 1
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "inside.html"
+        inspection.save(path)
+        for language, ending in (("English", ""), ("中文", ".zh")):
+            page = browser.new_page(
+                viewport=SIZE, device_scale_factor=SCALE, color_scheme="light"
+            )
+            page.goto(f"{path.as_uri()}#t={place}")
+            page.get_by_role("radio", name=language).check(force=True)
+            keep(page.screenshot(), HERE / f"page{ending}.png")
+            photograph_loom(page, HERE / f"loom{ending}.png")
+            page.close()
 
 
-def shorten(page: Page) -> None:
-    """Mark a word near the end of the translation; remove captions, buttons, and sections that are
-    not shown.
-    """
-    page.locator("#sentences button").nth(-3).click()
-    page.evaluate(
-        "shown => document.querySelectorAll('section').forEach(s => { if (!shown.includes(s.id)) s.remove() })",
-        SHOWN,
-    )
-    page.evaluate(
-        "document.querySelectorAll('.caption, #languages, #keep').forEach(e => e.remove())"
-    )
+def photograph_loom(page: Page, picture: Path) -> None:
+    """Photograph the loom with its heading, and a margin around it."""
+    page.evaluate("document.querySelector('#ribbon').style.position = 'static'")
+    around = page.locator("section#loom").bounding_box()
+    heading = page.locator("section#loom h2").bounding_box()
+    assert around is not None
+    assert heading is not None
+    top = heading["y"] - MARGIN
+    clip = {
+        "x": around["x"] - MARGIN,
+        "y": top,
+        "width": around["width"] + 2 * MARGIN,
+        "height": around["y"] + around["height"] + MARGIN - top,
+    }
+    keep(page.screenshot(full_page=True, clip=clip), picture)
+
+
+def keep(content: bytes, picture: Path) -> None:
+    """Write a photograph in few colours; it must be small enough for a README."""
+    image = Image.open(io.BytesIO(content)).convert("RGB")
+    few = image.quantize(COLORS, dither=Image.Dither.NONE)
+    few.save(picture, optimize=True)
+    size = picture.stat().st_size
+    assert size < MOST_BYTES, f"{picture}: {size:,} bytes"
 
 
 def photograph_server(
@@ -90,7 +117,7 @@ def photograph_server(
     page.locator("#text").fill(TYPED[is_chinese])
     page.wait_for_selector(".line:nth-child(2) .word")
     words = page.locator(".line:first-child .word")
-    words.nth(int(CHOSEN[is_chinese] * words.count())).click()
+    words.nth(int(PICKED[is_chinese] * words.count())).click()
     page.wait_for_selector("[role=option]")
     page.keyboard.press("ArrowDown")
     page.screenshot(path=str(picture))

@@ -4,12 +4,15 @@
     weft.train(recipe="en-de", train="train.en,train.de", out="runs/en-de")
     model = weft.load("runs/en-de")
     model.translate(["I want a beer."])[0].text
+    model.inspect("I want a beer.")
+    weft.plot("history", "runs/en-de")
 
 Names are loaded when they are first used, so that `import weft` and `weft --help` are quick.
 """
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from weft.inspection.comparison import Comparison
     from weft.inspection.diagnosis.findings import Diagnosis
     from weft.inspection.drawn import Picture
+    from weft.inspection.inspected import Inspection
     from weft.looking import compare, diagnose, plot
     from weft.predict.classifier import Classification, Classifier
     from weft.predict.completion import Completion
@@ -30,7 +34,11 @@ if TYPE_CHECKING:
     from weft.predict.translator import Translator
     from weft.run.record import Verdict
 
+DEMO = Path(__file__).with_name("demo")
+"""The folder of the model that comes with Weft, English to Chinese: made by tools/demo_model.py."""
+
 __all__ = [
+    "DEMO",
     "Classification",
     "Classifier",
     "Comparison",
@@ -39,6 +47,7 @@ __all__ = [
     "Diagnosis",
     "Generation",
     "GenerationSettings",
+    "Inspection",
     "LanguageModel",
     "Picture",
     "Prediction",
@@ -64,6 +73,7 @@ _LAZY = {
     "Diagnosis": "weft.inspection.diagnosis.findings",
     "Generation": "weft.predict.generation",
     "GenerationSettings": "weft.predict.generation",
+    "Inspection": "weft.inspection.inspected",
     "LanguageModel": "weft.predict.language_model",
     "Picture": "weft.inspection.drawn",
     "Prediction": "weft.predict.prediction",
@@ -90,9 +100,13 @@ def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") 
     Raises weft.errors.FolderError where the folder is missing, damaged, unfinished or not Weft's,
     UsageError for a precision that the machine does not have.
     """
-    from weft.tasks.opening import load_predictor
+    from weft.looking import inspect_task
+    from weft.tasks.opening import load_task, predictor_of
 
-    return load_predictor(Path(folder), precision, kernels)
+    task = load_task(Path(folder), precision, kernels)
+    model = predictor_of(task, Path(folder))
+    model.look_inside = partial(inspect_task, task)
+    return model
 
 
 def train(

@@ -1,4 +1,4 @@
-"""Functions of `import weft` that look at models: compare, diagnose, plot.
+"""Functions of `import weft` that look at models: inspect, compare, diagnose, plot.
 
 What they need is loaded when they are called, PyTorch and matplotlib among it.
 """
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from weft.inspection.comparison import Comparison
     from weft.inspection.diagnosis.findings import Diagnosis
     from weft.inspection.drawn import Picture
+    from weft.inspection.inspected import Inspection
+    from weft.tasks.task import Task
 
 # the pictures of `plot`, and what each takes
 PICTURES: dict[str, set[str]] = {
@@ -27,6 +29,22 @@ PICTURES: dict[str, set[str]] = {
     "history": {"folders"},
 }
 _DECODING = ("beam_size", "length_penalty")  # settings of the search of both models
+
+
+def inspect_task(
+    task: "Task[Any, Any]", text: str, beam_size: int | None = None, **limits: int
+) -> "Inspection":
+    """Return what a model does with a text; see `LooksInside.inspect`."""
+    from weft.inspection.inspected import Inspection
+    from weft.inspection.look import inspect_text
+    from weft.inspection.tokens import USUAL, Limits
+
+    known = vars(USUAL)
+    if strays := sorted(limits.keys() - known.keys()):
+        raise UsageError(
+            f"inspect takes no {strays[0]}; its limits are {', '.join(known)}"
+        )
+    return Inspection(inspect_text(task, text, Limits(**limits), beam_size))
 
 
 def diagnose(folder: str | Path, data: str | Sequence[str] = ()) -> "Diagnosis":
@@ -125,7 +143,7 @@ def compare_models(
 
 
 def plot(
-    what: str,
+    what: "str | Inspection",
     *folders: str | Path,
     recipe: str | None = None,
     d_model: int | None = None,
@@ -136,11 +154,14 @@ def plot(
     `what` is "history", of the runs in `folders`: their losses and scores; "schedule": the paper's
     learning rates, or those of a `recipe`, by its name or file; "positions": `max_len` sinusoidal
     vectors (100) of `d_model` numbers (128); "mask": the decoder's; "smoothing": smoothed targets.
+    Of an inspection it is the attention of each layer, or what each token adds to a label.
 
     Raises weft.errors.MissingPackage without matplotlib or, for all but the history, PyTorch;
     UsageError for another `what` and for what that picture does not take; FolderError for a run
     that has logged nothing.
     """
+    if not isinstance(what, str):
+        return what.picture()
     if what not in PICTURES:
         raise UsageError(f"there is no picture {what!r}: choose {', '.join(PICTURES)}")
     sizes = {"d_model": d_model, "max_len": max_len}

@@ -9,7 +9,7 @@ import sacrebleu
 
 import weft
 from tiny_server import Running
-from weft.cli.serve import DEMO
+from weft import DEMO
 from weft.data import builtin
 from weft.data.builtin.examples import EXAMPLES
 from weft.folder.model_folder import open_model_folder

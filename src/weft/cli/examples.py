@@ -52,6 +52,7 @@ EXAMPLES = {
     "compare": ("weft compare runs/mine runs/other test.en,test.de",),
     "score": ("weft score runs/plays lines.txt",),
     "inspect": (
+        'weft inspect runs/mine "A man."',
         'weft inspect runs/mine "A man." --output inside.html',
         'weft inspect runs/mine "A man." --json',
     ),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FAILED_EXIT = 1
+WHOLE = "The whole, as a page: --output inside.html"
 MOST_SHOWN = 20  # characters without a font that are named
 
 
@@ -48,7 +49,7 @@ def inspect(
         typer.Option(
             "--output",
             help="Output file: a page (.html), a picture (.png, .svg) or data (.json); of a translation "
-            "also the word alignment (.txt, .pharaoh).",
+            "also the word alignment (.txt, .pharaoh). Default: a summary in the terminal.",
         ),
     ] = None,
     as_json: Annotated[
@@ -83,8 +84,12 @@ def inspect(
     from weft.inspection.several import Several
 
     inspection = inspected(folder, other, sentences, beam_size, checkpoints)
-    if output is None:
+    if output is None and as_json:
         print_json(inspection.to_json())
+    elif output is None:
+        from weft.inspection.summary import summary
+
+        print("\n".join([*summary(inspection), WHOLE]))
     elif is_picture:
         from weft.inspection.pictures import draw_inspection
 
@@ -100,7 +105,7 @@ def inspect(
 
 def _is_picture(output: Path | None, as_json: bool) -> bool:
     """Return whether an inspection is to be drawn. Raises UsageError for a name that it cannot be
-    written to, or where there is none.
+    written to.
     """
     from weft.inspection.suffixes import (
         ALIGNMENTS,
@@ -111,11 +116,7 @@ def _is_picture(output: Path | None, as_json: bool) -> bool:
     )
 
     if output is None:
-        if as_json:
-            return False
-        raise UsageError(
-            "--output is missing; give a name such as inside.html, or --json for standard output"
-        )
+        return False
     known = DATA if as_json else FORMATS | PICTURES | ALIGNMENTS
     refuse_other_suffixes(output, known)
     durable.refuse_no_place(output)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from weft import DEMO
 from weft.cli.serve_options import (
     AllowHost,
     AlsoPort,
@@ -38,8 +39,6 @@ from weft.cli.serve_options import (
 from weft.console.wording import say_lines
 from weft.errors import MissingPackage, UsageError
 
-# made by tools/demo_model.py
-DEMO = Path(__file__).parents[1] / "demo"
 _LEVELS = ("error", "warning", "info")
 # The packages of the extra, as they are imported.
 _PACKAGES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")

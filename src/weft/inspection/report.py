@@ -47,10 +47,16 @@ def write_report(inspection: Inspection | Several, path: Path) -> None:
     if suffix in ALIGNMENTS:
         durable.write_text(path, _alignment(inspection, path))
     else:
-        data = inspection.to_data()
-        is_page = suffix == ".html"
-        content = _page(packed_data(data)) if is_page else _json(plain(data)) + "\n"
+        if suffix == ".html":
+            content = page_of(inspection)
+        else:
+            content = _json(plain(inspection.to_data())) + "\n"
         durable.write_text(path, content)
+
+
+def page_of(inspection: Inspection | Several) -> str:
+    """Return an inspection as a page that needs nothing but a browser."""
+    return _page(packed_data(inspection.to_data()))
 
 
 def _alignment(inspection: Inspection | Several, path: Path) -> str:

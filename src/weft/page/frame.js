@@ -169,7 +169,7 @@ const COUNTED = { t: "step", n: "token", l: "layer", h: "head", r: "row", c: "ke
 const NAMED = { s: "side", k: "kind", p: "part", by: "tint" };
 
 function writeFragment() {
-  if (!isAlone()) return;
+  if (!isAlone() || location.protocol === "about:") return; // a frame has no address of its own
   const fields = new URLSearchParams();
   for (const [letter, name] of Object.entries(NAMED)) if (place[name] !== null) fields.set(letter, place[name]);
   for (const [letter, name] of Object.entries(COUNTED)) if (place[name] !== null) fields.set(letter, place[name] + 1);

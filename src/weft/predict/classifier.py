@@ -16,6 +16,7 @@ from weft.engine.batched import padded
 from weft.errors import DivergedError, OutOfMemoryError, UsageError
 from weft.predict.batching import in_batches, in_halves, in_threads
 from weft.predict.doubts import Doubts
+from weft.predict.inside import LooksInside
 from weft.predict.languages import TellsLanguages
 from weft.predict.text import one_line
 
@@ -69,7 +70,7 @@ class Classification:
         return asdict(self)
 
 
-class Classifier(TellsLanguages):
+class Classifier(TellsLanguages, LooksInside):
     """Classifies with a built model and its tokenizer."""
 
     def __init__(

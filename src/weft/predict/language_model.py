@@ -39,6 +39,7 @@ from weft.predict.generation import (
     pieces_of,
     refuse_seed,
 )
+from weft.predict.inside import LooksInside
 from weft.predict.languages import TellsLanguages
 
 C = TypeVar("C", bound=Cache)
@@ -87,7 +88,7 @@ class TextScore:
         return asdict(self)
 
 
-class LanguageModel(TellsLanguages):
+class LanguageModel(TellsLanguages, LooksInside):
     """Generates and scores text with a built model and its tokenizer."""
 
     def __init__(

@@ -22,6 +22,7 @@ from weft.errors import UsageError
 from weft.predict.alignment import Floats, Link, links
 from weft.predict.completion import Completer, Completion
 from weft.predict.doubts import Doubts
+from weft.predict.inside import LooksInside
 from weft.predict.languages import TellsLanguages
 from weft.predict.pieces import pieces
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
@@ -42,7 +43,7 @@ Support = dict[SourceRow, list[Floats]]
 """How much each source token supports each token of each row's hypotheses, (T, S)."""
 
 
-class Translator(TellsLanguages):
+class Translator(TellsLanguages, LooksInside):
     """Translates with a built model and its two tokenizers (one object twice where joint)."""
 
     def __init__(
@@ -110,6 +111,7 @@ class Translator(TellsLanguages):
                 raise UsageError(f"model {number} of the ensemble: {reason}")
         models = (self, *others)
         together = copy(self)
+        together.look_inside = None
         together.max_len = min(model.max_len for model in models)
         for model in others:
             together.lengths = together.lengths.within(model.lengths)

@@ -35,7 +35,12 @@ def load_predictor(
     folder: Path, precision: str = "float32", kernels: str = "auto"
 ) -> Any:
     """Load a folder's Translator, LanguageModel or Classifier. Raises as `weft.load` does."""
-    predictor = load_task(folder, precision, kernels).predictor()
+    return predictor_of(load_task(folder, precision, kernels), folder)
+
+
+def predictor_of(task: Task[Any, Any], folder: Path) -> Any:
+    """Return what predicts by a task that a folder holds."""
+    predictor = task.predictor()
     predictor.find_detector = partial(detector_of, [folder])
     return predictor
 
