@@ -11,6 +11,7 @@ from weft.cli.inspected import inspected, refuse_words, split_texts
 from weft.cli.options import AsJson, BeamSize, Folder
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
+from weft.cli.use import opened
 from weft.console import stages
 from weft.console.wording import remark, say_lines
 from weft.errors import UsageError, require_matplotlib
@@ -66,6 +67,13 @@ def inspect(
             help="Show how the model learned: the sentence at each step that its run has kept.",
         ),
     ] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Put the model into the page, which then computes by itself what is typed.",
+        ),
+    ] = False,
 ) -> None:
     """Show how a model processes a text: embeddings, attention of every layer and head,
     probabilities, and more.
@@ -75,6 +83,10 @@ def inspect(
     refuse_no_model(folder)
     other, sentences = split_texts(texts, checkpoints)
     is_several = checkpoints or other is not None or len(sentences) > 1
+    if live:
+        _refuse_not_live(output, as_json, is_several)
+        _write_live(folder, sentences[0], output or Path(), beam_size)
+        return
     if is_picture and is_several:
         raise UsageError(
             f"{output}: a picture is of one sentence and one model; write a page (.html) or data (.json)"
@@ -101,6 +113,35 @@ def inspect(
         remark(f"weft: {note}")
     if output is not None:
         remark(f"written to {output}")
+
+
+def _refuse_not_live(output: Path | None, as_json: bool, is_several: bool) -> None:
+    """Raise UsageError where the output is no page of one sentence and one model."""
+    if is_several:
+        raise UsageError(
+            "--live is of one model and one sentence, the first that its page shows; leave out the others"
+        )
+    if as_json or output is None or output.suffix.lower() != ".html":
+        raise UsageError("--live needs --output with a name such as inside.html")
+
+
+def _write_live(folder: Path, text: str, output: Path, beam_size: int | None) -> None:
+    """Write a page that has the model inside."""
+    from weft.inspection.browser import refuse_no_browser
+    from weft.inspection.live import live_page
+
+    refuse_no_browser(folder)
+    with stages.showing("loading the model"):
+        page = live_page(opened(folder), folder, text, beam_size)
+    durable.write_text(output, page.html)
+    for note in page.notes:
+        remark(f"weft: {note}")
+    changed = page.rounding.changed
+    remark(
+        f"weft: {page.weights:,} weights rounded to 16 bits: on this sentence a logit changes by "
+        f"{page.rounding.logit:.2g} at most, of {page.rounding.count:,} sentences {changed:,} have another answer"
+    )
+    remark(f"written to {output}")
 
 
 def _is_picture(output: Path | None, as_json: bool) -> bool:

@@ -34,6 +34,9 @@ ENGINE = (
     "search.js",
     "sampling.js",
     "models.js",
+    "stream.js",
+    "inside.js",
+    "labels.js",
     "worker.js",
 )
 
@@ -57,7 +60,7 @@ def engine_source() -> str:
     parts = "".join(asset(f"live/{name}") for name in ENGINE)
     return (
         f'function weftEngine() {{\n"use strict";\n{parts}\nreturn {{ bytesOf, loadModel, Tokenizer, Sentences, '
-        "planRows, joinRows, oneLine, nextToken, drawAt, Transformer, Search, Stored, linear, serveModel };\n}\n"
+        "planRows, joinRows, oneLine, Transformer, insideOf, serveModel };\n}\n"
     )
 
 

@@ -210,6 +210,7 @@ class Transformer {
     this.activation = ACTIVATIONS[shape.activation];
     this.off = NOTHING_OFF;
     this.watch = null; // told what a pass computes
+    this.longer = null; // the place of a token whose vector is multiplied by a factor
     this.placed = []; // vectors of positions, or cosines and sines, as far as they were needed
   }
 
@@ -275,10 +276,11 @@ class Transformer {
       const token = side.tokens.at(id);
       const others = beside[row] ?? [];
       const place = this.position(side, places ? places[row] : row);
+      const factor = this.longer?.place === row ? scale * this.longer.factor : scale;
       for (let i = 0; i < width; i++) {
         let sum = token[i];
         for (const { vector } of others) sum += vector[i];
-        x[row * width + i] = sum * scale + (place ? place[i] : 0);
+        x[row * width + i] = sum * factor + (place ? place[i] : 0);
       }
     });
     return x;
@@ -359,7 +361,8 @@ class Transformer {
   residual(tower, number, part, layer, which, before, sublayer) {
     const norm = layer.norms[which];
     const isOff = this.off.parts.has(`${tower}.${number}.${part}`);
-    const computed = (y) => (isOff ? new Float32Array(before.length) : sublayer(y));
+    // it looks all the same, and what it writes is left out
+    const computed = (y) => (isOff ? sublayer(y).fill(0) : sublayer(y));
     let written;
     let after;
     if (this.shape.norm_first) {

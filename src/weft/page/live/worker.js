@@ -53,6 +53,20 @@ function serveModel(scope) {
       return {};
     },
     classify: ({ text }) => model.classify(text),
+    inside: ({ text, asked }, tell) => ({ data: insideOf(model, text, asked, tell) }),
     stop: () => ({}),
   });
 }
+
+const INSIDES = { translation: insideTranslation, "language-modelling": insideLanguage, classification: insideClassification };
+
+// What a page that looks inside asks: all that `serveModel` answers, and the data of an inspection; `asked.off` are
+// switched off.
+const insideOf = (model, text, asked, tell = () => {}) => {
+  if (model.model) switchOff(model.model, asked.off);
+  try {
+    return INSIDES[model.card.task](model, text, asked, tell);
+  } finally {
+    if (model.model) switchOff(model.model);
+  }
+};
