@@ -87,6 +87,9 @@ def open_page(
         watch(page, address)
         page.goto(address)
         page.wait_for_selector("#rail a", state="attached")  # it unpacks itself first
+        # what is out of sight is laid out as well, so that its text can be read at once
+        far = "document.documentElement.style.setProperty('--far', 'visible')"
+        page.evaluate(far)
         return page
 
     yield opened

@@ -242,10 +242,23 @@ def test_paper_keeps_every_picture_and_no_control(
     assert page.locator("#looks-modes").is_visible()
 
 
-def test_a_printed_page_has_its_pictures(
+BLANK = """() => [...document.querySelectorAll("#sections canvas")].filter((canvas) => {
+    if (!canvas.checkVisibility() || canvas.width * canvas.height === 0) return false;
+    const copy = new OffscreenCanvas(canvas.width, canvas.height);
+    const pen = copy.getContext("2d", { willReadFrequently: true });
+    pen.drawImage(canvas, 0, 0);
+    return !pen.getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean);
+}).map((canvas) => canvas.parentNode.className)"""
+
+
+def test_a_printed_page_has_pictures_that_were_never_in_sight(
     open_page: Any, inspection: TranslationInspection
 ) -> None:
-    pdf = open_page(inspection).pdf(print_background=False)
+    page = open_page(inspection)
+    assert page.evaluate(BLANK) != []
+    page.evaluate("dressForPaper(true)")
+    assert page.evaluate(BLANK) == []
+    pdf = page.pdf(print_background=False)
     assert len(re.findall(rb"/Subtype\s*/Image", pdf)) >= inspection.cross.shape[0]
 
 

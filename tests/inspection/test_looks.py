@@ -27,8 +27,19 @@ def page(open_page: Any, inspection: TranslationInspection) -> Any:
     return open_page(inspection)
 
 
+def come_into_sight(page: Any, what: str) -> None:
+    """Scroll to a picture, and wait until it is painted."""
+    page.locator(what).last.evaluate(
+        """async element => {
+            element.scrollIntoView({ block: "center" });
+            for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
+        }"""
+    )
+
+
 def pixel(page: Any, row: int, key: int) -> list[int]:
     """The colour in the middle of a cell of the large map."""
+    come_into_sight(page, "#looks-own canvas")
     found: list[int] = page.evaluate(
         f"""([row, key]) => {{
             const canvas = [...document.querySelectorAll("#looks-maps canvas")].at(-1);
@@ -91,6 +102,7 @@ def test_thumbnails_show_their_weights(
         return [...Array(shape[0] * shape[1]).keys()].map((i) =>
             data[4 * (Math.floor(i / shape[1]) * size * canvas.width + (i % shape[1]) * size) + 3]);
     }"""
+    come_into_sight(page, ".head[data-layer='2'][data-head='1']")
     canvas = page.locator(".head[data-layer='2'][data-head='1'] canvas")
     expected = 255 * np.sqrt(inspection.cross[2, 1].flatten())
     assert canvas.evaluate(script) == pytest.approx(expected.tolist(), abs=3)
@@ -148,6 +160,7 @@ def test_arrow_keys_read_every_number(
 
 def test_what_cannot_be_seen_is_hatched_and_not_read(page: Any) -> None:
     choose(page, "Decoder")
+    come_into_sight(page, "#looks-own canvas")
     several = page.evaluate(
         f"""() => {{
             const canvas = [...document.querySelectorAll("#looks-maps canvas")].at(-1);
@@ -269,6 +282,7 @@ def test_full_size_has_cells_of_24_pixels_and_says_that_there_is_more(
     }
     page = open_page(replace(inspection, **longer), width=360)
     choose(page, "full")
+    come_into_sight(page, "#looks-own canvas")
     box = page.locator("#looks-maps .map-box").last
     assert box.evaluate("box => heatmaps.get(box).cell") == 24
     assert box.evaluate("box => box.scrollWidth > box.clientWidth")
@@ -328,6 +342,7 @@ def test_layers_of_one_head_are_chosen_without_a_mean(
 def test_lines_lead_to_what_is_looked_at(
     page: Any, inspection: TranslationInspection
 ) -> None:
+    come_into_sight(page, ".lines-box")
     lines = page.locator(".lines-box canvas")
     before = lines.evaluate("canvas => canvas.toDataURL()")
     page.evaluate("go({ step: 2 })")

@@ -150,6 +150,9 @@ def test_vectors_of_each_side_and_part(page, inspection):
             choose(page, part)
             sizes = np.abs(numbers)
             expected = 255 * np.sqrt(sizes / sizes.max())
+            page.locator("#numbers-all").scroll_into_view_if_needed()
+            page.evaluate("new Promise(requestAnimationFrame)")
+            page.evaluate("new Promise(requestAnimationFrame)")
             drawn = page.locator("#numbers-all .track canvas").evaluate(script)
             assert drawn == pytest.approx(expected.flatten().tolist(), abs=4)
 

@@ -11,6 +11,7 @@ SCRIPTS = (
     "words.js",
     "arrays.js",
     "element.js",
+    "sight.js",
     "frame.js",
     "ribbon.js",
     "heads.js",

@@ -4,10 +4,13 @@ begin(JSON.parse(document.getElementById("data").textContent), document);
 listen();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 
-// On paper all pictures are light.
+// On paper all pictures are light, and there.
 function dressForPaper(isBegun) {
+  if (isBegun === isForPaper()) return;
   document.documentElement.toggleAttribute("data-printing", isBegun);
   repaint();
+  paintAll();
+  paintUnseen();
 }
 addEventListener("beforeprint", () => dressForPaper(true));
 addEventListener("afterprint", () => dressForPaper(false));

@@ -77,18 +77,14 @@ function bytesOf(text) {
 }
 
 // Numbers of 16 bits (IEEE 754-2019, section 3.6: 1 bit of sign, 5 of exponent, 10 of fraction).
-let halfValues = null;
+const POWERS = Float32Array.from({ length: 32 }, (_, exponent) => 2 ** ((exponent || 1) - 25));
 function halves(raw) {
-  halfValues ??= Float32Array.from({ length: 65536 }, (_, bits) => halfOf(bits));
   const values = new Float32Array(raw.length);
-  for (let i = 0; i < raw.length; i++) values[i] = halfValues[raw[i]];
+  for (let i = 0; i < raw.length; i++) {
+    const exponent = (raw[i] >> 10) & 31;
+    const fraction = (raw[i] & 1023) + (exponent ? 1024 : 0);
+    const size = exponent === 31 ? (raw[i] & 1023 ? NaN : Infinity) : fraction * POWERS[exponent];
+    values[i] = raw[i] & 0x8000 ? -size : size;
+  }
   return values;
-}
-
-function halfOf(bits) {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = (bits & 1023) / 1024;
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return exponent ? sign * 2 ** (exponent - 15) * (1 + fraction) : sign * 2 ** -14 * fraction;
 }

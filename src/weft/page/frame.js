@@ -119,7 +119,7 @@ function firstHead(kind, layer) {
   return heads.find((head) => !isFlat(kind, layer, head)) ?? 0;
 }
 
-const hasShares = () => Boolean(data.shares?.written || (data.task === "classification" && data.contributions?.length));
+const hasShares = () => Boolean(data.shares?.tokens || data.shares?.written?.decoder || (data.task === "classification" && data.contributions?.length));
 
 const clamped = (value, count) => Math.min(Math.max(value, 0), count - 1);
 
@@ -211,6 +211,7 @@ const prose = (id, ...nodes) => byId(`${id}-prose`).replaceChildren(...nodes);
 
 function drawSections() {
   shownSections = allSections.filter((one) => one.applies(data));
+  forgetUnseen();
   byId("sections").replaceChildren(...shownSections.map(frameOf));
   for (const one of shownSections) one.draw(byId(`${one.id}-box`));
   const all = new Set(Object.keys(place));
@@ -266,6 +267,7 @@ function begin(given, where, chosen = language) {
   whole = given;
   root = where;
   language = chosen;
+  palette.clear();
   turnTo(whole.inspections ? firstOfSeveral() : 0);
 }
 

@@ -14,10 +14,21 @@ function heatmap({ name, spec, pick, read }) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const room = make("div", { class: "map-room" }, canvas);
   const box = make("div", { class: "map-box", role: "application", tabindex: "0", "aria-label": name }, room);
-  const view = { box, canvas, room, isFit: true, at: null, cell: CELL, left: 0, top: 0 };
-  const draw = () => paintHeatmap(view, spec());
+  const view = { box, canvas, room, isFit: true, width: 0, at: null, cell: CELL, left: 0, top: 0 };
+  const draw = () => whenSeen(box, () => paintHeatmap(view, spec()));
   heatmaps.set(box, view);
-  view.layOut = () => layOutHeatmap(view, spec());
+  view.layOut = () => {
+    if (!view.width && isForPaper()) view.width = box.clientWidth;
+    if (!view.width) return; // it has no place yet
+    layOutHeatmap(view, spec());
+    draw();
+  };
+  new ResizeObserver(([{ contentRect }]) => {
+    const width = Math.floor(contentRect.width);
+    if (!width || width === view.width) return;
+    view.width = width;
+    view.layOut();
+  }).observe(box);
   view.draw = draw;
   box.addEventListener("scroll", draw, { passive: true });
   const placeOf = (event) => cellOf(view, spec(), event);
@@ -59,7 +70,7 @@ function measureHeads(view, { queries, keys }) {
 function layOutHeatmap(view, shown) {
   const [rows, columns] = shown.shape;
   measureHeads(view, shown);
-  const width = view.box.clientWidth || 600;
+  const { width } = view;
   const fitting = Math.floor((width - view.left - 2) / columns);
   view.cell = view.isFit ? Math.min(Math.max(fitting, LEAST_CELL), 32) : CELL;
   const whole = [view.left + columns * view.cell + 1, view.top + rows * view.cell + 1];
@@ -73,7 +84,6 @@ function layOutHeatmap(view, shown) {
   Object.assign(view.canvas, { width: Math.round(view.seen[0] * scale), height: Math.round(view.seen[1] * scale) });
   view.canvas.style.setProperty("width", `${view.seen[0]}px`);
   view.canvas.style.setProperty("height", `${view.seen[1]}px`);
-  paintHeatmap(view, shown);
 }
 
 // The numbers as an image of one point each, in the colour of the map: ink and red where they have a sign.
@@ -135,7 +145,6 @@ function paintHeatmap(view, shown) {
   paintHeads(pen, view, shown, x0, y0, colours);
   shadeEdges(pen, view, rows, columns);
 }
-
 
 function outline(pen, x0, y0, cell, row, key, columns, colour, width) {
   pen.strokeStyle = colour;
@@ -265,6 +274,7 @@ function cellOf(view, { shape: [rows, columns], row, isVisible }, event) {
 
 // Scroll the box so that the chosen cell is seen.
 function showCell(view, { row, key }) {
+  if (!view.isMore) return;
   const { box, cell, left, top, seen } = view;
   const needed = (start, from, size, head) => (start < from ? start : start + cell > from + size - head ? start + cell - size + head : from);
   box.scrollTop = needed(row * cell, box.scrollTop, seen[1], top);

@@ -19,7 +19,8 @@ function lookLines({ spec, pick }) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const box = make("div", { class: "lines-box" }, canvas);
   const view = { box, canvas };
-  view.draw = () => paintLines(view, spec());
+  canvas.style.setProperty("height", `${LINES_HEIGHT}px`);
+  view.draw = () => whenSeen(box, () => paintLines(view, spec()));
   canvas.addEventListener("click", (event) => {
     const bounds = canvas.getBoundingClientRect();
     const x = event.clientX - bounds.left;
@@ -48,8 +49,8 @@ function paintLines(view, shown) {
   drawPieces(pen, view.keys, shown.keys, 0, (i) => shown.values[shown.row * shown.shape[1] + i], shown.key, shown.hue);
   drawPieces(pen, view.queries, shown.queries, LINES_HEIGHT - 26, () => 0, shown.row, shown.queryHue);
   const at = view.queries[shown.row];
-  const middle = at.x + at.width / 2 - box.clientWidth / 2;
-  if (width > box.clientWidth) box.scrollLeft = middle;
+  const seen = box.clientWidth;
+  if (width > seen) box.scrollLeft = at.x + (at.width - seen) / 2;
 }
 
 function drawLines(pen, { keys, queries }, shown) {

@@ -26,7 +26,6 @@
         make("div", { class: "maps", id: "looks-maps" }, kept, own),
         make("p", { class: "caption", id: "looks-caption" }),
       );
-      watchWidth(box);
     },
     place(changed) {
       if (changed.has("kind")) drawKinds();
@@ -38,18 +37,6 @@
       layOut();
     },
   });
-
-  let watcher = null;
-  function watchWidth(box) {
-    watcher?.disconnect();
-    let width = box.clientWidth;
-    watcher = new ResizeObserver(() => {
-      if (box.clientWidth === width) return;
-      width = box.clientWidth;
-      layOut();
-    });
-    watcher.observe(box);
-  }
 
   function layOut() {
     large.isFit = beside.isFit = state.isFit;
@@ -157,12 +144,14 @@
     const said = [say(isLm ? `${sentence}-lm` : sentence, { ...values, next: isLm ? quoted(writtenAt(row).piece) : "" })];
     if (hasWritten(place.kind)) {
       const carried = within(writtenOf(place.kind, place.layer, place.head), row).values[most];
-      const piece = WRITTEN ? quoted(writtenAt(row).piece) : `“${data.labels[0].label}”`;
-      said.push(say("looks-carried", { value: signed(carried), piece }));
+      said.push(say("looks-carried", { value: signed(carried), piece: heldBy(row) }));
     }
     if (spec.mode === "difference") said.push(say("looks-apart", { value: signed(own[most], 3) }));
     return joined(said);
   }
+
+  // Whose logit a row is carried into: its token's, or that of a classifier's most probable label.
+  const heldBy = (row) => (WRITTEN ? quoted(writtenAt(row).piece) : `“${data.labels[0].label}”`);
 
   /* The heads */
 
@@ -195,7 +184,7 @@
     const map = weightsOf(kind, layer, head);
     const hue = roleOf(KINDS[kind].cols);
     const flat = isFlat(kind, layer, head);
-    paintThumbnail(canvas, { ...map, hue, top: 1, isFlat: flat, isVisible: (r, k) => isVisible(kind, r, k) });
+    whenSeen(canvas, () => paintThumbnail(canvas, { ...map, hue, top: 1, isFlat: flat, isVisible: (r, k) => isVisible(kind, r, k) }));
     const number_ = KINDS[kind].heads === 1 ? layer + 1 : head === MEAN ? say("mean") : head + 1;
     const rule = head === MEAN ? (flat ? sayRule(ruleOf(kind, layer, head), kind) : "") : sayRule(ruleOf(kind, layer, head), kind);
     const name = nameOf(kind, layer, head);
@@ -258,7 +247,7 @@
     const said = [say(`caption-${caption}`)];
     if (kind === "decoder") said.push(say("looks-masked"));
     if (head === MEAN) said.push(say("mean-caption").trim());
-    if (modeHere(kind) === "written") said.push(say("looks-written-caption"));
+    if (modeHere(kind) === "written") said.push(say(WRITTEN ? "looks-written-caption" : "looks-written-label"));
     if (modeHere(kind) === "difference") said.push(say("looks-difference-caption"));
     byId("looks-caption").textContent = joined(said);
   }
@@ -325,6 +314,7 @@
       "looks-fit": "fit",
       "looks-full": "full",
       "looks-written-caption": "Written: weight times value, as far as it raised (ink) or lowered (red) the logit of the row’s token, exact; a large weight can carry nothing.",
+      "looks-written-label": "Written: weight times value, as far as it raised (ink) or lowered (red) the logit of the most probable label, exact; a large weight can carry nothing.",
       "looks-difference-caption": "The difference from the kept map: ink where this head looks more, red where it looks less.",
       colon: ": ",
     },
@@ -353,6 +343,7 @@
       "looks-fit": "适应",
       "looks-full": "原大",
       "looks-written-caption": "写入：权重乘以值，即它使该行词元的 logit 升高（墨色）或降低（红色）多少，是精确的；权重大也可能什么都没带来。",
+      "looks-written-label": "写入：权重乘以值，即它使最可能的标签的 logit 升高（墨色）或降低（红色）多少，是精确的；权重大也可能什么都没带来。",
       "looks-difference-caption": "与保留的图之差：墨色处这个头看得更多，红色处更少。",
       colon: "：",
     },

@@ -6,6 +6,10 @@
     embedding: "numbers", positions: "numbers", ngrams: "numbers", matches: "numbers", bag: "reasons", pooling: "reasons",
     self: "looks", cross: "looks", "feed-forward": "loom", recurrent: "loom", norm: "loom", output: "choosing",
   };
+  const SIZES = {
+    en: [[1e3, "thousand"], [1e6, "million"], [1e9, "billion"]],
+    zh: [[1e4, "万"], [1e8, "亿"]],
+  };
   const TABLES = ["embedding", "ngrams", "matches", "bag"];
 
   section({
@@ -29,9 +33,14 @@
     },
   });
 
-  // A count in words: 1.2 million, 120万.
-  const roughly = (count) => new Intl.NumberFormat(language, { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 2 }).format(count);
-  const percent = (share) => new Intl.NumberFormat(language, { style: "percent", maximumSignificantDigits: 2 }).format(share);
+  // A count in words: 1.2 million, 120 万.
+  function roughly(count) {
+    const step = [...SIZES[language]].reverse().find(([size]) => count >= size);
+    if (!step) return grouped(count);
+    return `${Number((count / step[0]).toPrecision(2))} ${step[1]}`;
+  }
+
+  const percent = (share) => `${Number((100 * share).toPrecision(2))}%`;
 
   function sayModel() {
     const { parameters, boxes, tied = [], norm_first: isBefore } = data.model;

@@ -181,13 +181,15 @@
   const stripsOf = (side) => (partsOf(side).positions ? ["tokens", "positions", "sum"] : ["tokens"]);
   const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
 
-  function paintNumbers(values, most) {
-    const canvas = make("canvas", { width: values.length, height: 1, "aria-hidden": "true" });
+  function paintNumbers(canvas, values, most) {
+    if (canvas.width !== values.length) Object.assign(canvas, { width: values.length, height: 1 });
     const image = new ImageData(values.length, 1);
     const [above, below] = [colourOf("plus"), colourOf("minus")];
-    values.forEach((value, i) => image.data.set([...(value < 0 ? below : above), Math.round(255 * Math.sqrt(Math.abs(value) / most))], 4 * i));
+    values.forEach((value, i) => {
+      image.data.set(value < 0 ? below : above, 4 * i);
+      image.data[4 * i + 3] = Math.round(255 * Math.sqrt(Math.abs(value) / most));
+    });
     canvas.getContext("2d").putImageData(image, 0, 0);
-    return canvas;
   }
 
   function drawStrips(side, token) {
@@ -197,14 +199,8 @@
     const most = Math.max(...all.map(largest));
     const signs = { positions: "+", sum: "=" };
     strips.hidden = !isRead(side, token);
-    strips.replaceChildren(
-      ...stripsOf(side).map((part, i) => {
-        const canvas = paintNumbers(all[i], most);
-        canvas.style.setProperty("height", `${STRIP}px`);
-        const track = make("div", { class: "track" }, canvas);
-        return make("div", { class: "strip" }, make("span", {}, `${signs[part] ?? ""} ${say(`vector-${part === "sum" ? "sum" : part}`)}`), track);
-      }),
-    );
+    if (strips.children.length !== all.length) strips.replaceChildren(...stripsOf(side).map((part) => stripOf(part, signs[part] ?? "")));
+    whenSeen(strips, () => [...strips.querySelectorAll("canvas")].forEach((canvas, i) => paintNumbers(canvas, all[i], most)));
     strips.onpointermove = (event) => {
       const track = event.target.closest(".track");
       if (track) readColumn(columnAt(event, track));
@@ -212,6 +208,12 @@
     state.column = Math.min(state.column, all[0].length - 1);
     if (isRead(side, token)) readColumn(state.column);
     else byId("numbers-reading").textContent = say("numbers-unread");
+  }
+
+  function stripOf(part, sign) {
+    const canvas = make("canvas", { "aria-hidden": "true", width: 1, height: 1 });
+    canvas.style.setProperty("height", `${STRIP}px`);
+    return make("div", { class: "strip" }, make("span", {}, `${sign} ${say(`vector-${part}`)}`), make("div", { class: "track" }, canvas));
   }
 
   function columnAt(event, track) {
@@ -256,12 +258,14 @@
     const pieces = readPieces(side);
     const rows = pieces.map((_, row) => vectorOf(side, state.part, row));
     const canvas = make("canvas", { width: rows[0].length, height: rows.length, "aria-hidden": "true" });
-    paintRows(canvas, rows);
     canvas.style.setProperty("height", `${rows.length * heightHere()}px`);
     const names = make("canvas", { class: "names", "aria-hidden": "true" });
     const all = byId("numbers-all");
     all.replaceChildren(names, make("div", { class: "track" }, canvas));
-    paintNames(names, pieces);
+    whenSeen(all, () => {
+      paintRows(canvas, rows);
+      paintNames(names, pieces);
+    });
     all.onclick = (event) => {
       const row = clamped(Math.floor((event.clientY - canvas.getBoundingClientRect().top) / heightHere()), rows.length);
       const token = isShifted(side) ? row - 1 : row;

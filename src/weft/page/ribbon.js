@@ -51,8 +51,8 @@ function placeLine(side, tint) {
     if (index === chosen) token.setAttribute("aria-current", "true");
     else token.removeAttribute("aria-current");
   });
-  // where a token stands is known when all that changes has been laid out
-  if (chosen !== null) requestAnimationFrame(() => keepInLine(line, line.children[chosen]));
+  if (chosen !== null) toBeSeen.set(line, line.children[chosen]);
+  if (toBeSeen.size === 1) requestAnimationFrame(keepInLines);
 }
 
 // The token of the side that is read which the place points at, if any.
@@ -61,6 +61,13 @@ function pointedAt(side) {
   const map = KINDS[place.kind];
   if (map?.cols === side && place.key !== null) return place.key - map.offset;
   return map?.rows === side && map.rows !== WRITTEN ? place.row : null;
+}
+
+// What is to be seen of each line: scrolled to once a frame, as to ask where a token stands lays out the page.
+const toBeSeen = new Map();
+function keepInLines() {
+  for (const [line, token] of toBeSeen) keepInLine(line, token);
+  toBeSeen.clear();
 }
 
 function keepInLine(line, token) {
@@ -75,7 +82,7 @@ function keepInLine(line, token) {
 // How strongly each token of each side is tinted, from -1 to 1, and a sentence that says by what.
 function ribbonTints() {
   if (data.task === "classification" && place.tint === "shares") return reasonTints();
-  if (place.tint === "shares" && data.shares?.written) return shareTints();
+  if (place.tint === "shares" && sharesHere()) return shareTints();
   return place.kind ? headTints() : { tints: {}, said: [] };
 }
 
@@ -90,15 +97,17 @@ function headTints() {
   return { tints: { [cols]: weights.slice(offset) }, said: [said] };
 }
 
-// What the tokens before, or of the source, wrote of the chosen one, as fractions of all that speaks for it.
+// What the tokens before, or of the source, wrote of the chosen one; null where this is not known.
+function sharesHere() {
+  const { tokens, written } = data.shares ?? {};
+  if (data.task === "translation") return tokens ? [...within(arrayOf(tokens), place.step).values] : null;
+  return written?.decoder ? summed(written.decoder, place.step) : null;
+}
+
+// The same as fractions of all that speaks for it.
 function shareTints() {
-  const { piece } = writtenAt(place.step);
-  const { cross, decoder } = data.shares.written;
-  const tints = {};
-  if (WRITTEN === "text") tints.text = summed(decoder, place.step);
-  else tints.source = summed(cross, place.step);
-  for (const side of Object.keys(tints)) tints[side] = asFractions(tints[side]);
-  return { tints, said: [say("tint-shares", { piece: quoted(piece) })] };
+  const values = asFractions(sharesHere());
+  return { tints: { [READ]: values }, said: [say("tint-shares", { piece: quoted(writtenAt(place.step).piece) })] };
 }
 
 // Sums over layers and heads of what was written at a step, for every key.

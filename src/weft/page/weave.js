@@ -14,6 +14,7 @@ const isPrinted = () => printing.matches;
 function weave(box, picture) {
   const cellId = `${picture.id}-cell`;
   const canvas = make("canvas", { "aria-hidden": "true", lang: picture.lang });
+  canvas.style.setProperty("height", `${picture.tops.at(-1) + 1}px`);
   const wide = make("div", { class: "weave-wide" });
   const cell = make("div", { role: "gridcell", id: cellId });
   const counts = { "aria-rowcount": picture.rows, "aria-colcount": picture.columns };
@@ -75,7 +76,7 @@ function paintAll() {
   unpainted.clear();
   for (const one of all) {
     if (one.scrolled !== one.left) one.grid.scrollLeft = one.scrolled = one.left;
-    paintNow(one);
+    whenSeen(one.grid, () => paintNow(one));
   }
 }
 

@@ -1,0 +1,38 @@
+/* Pictures are painted when they are seen, or about to be. */
+
+const NEAR = 400; // pixels of the window's edge
+const unpaintedYet = new Map(); // what paints each element that is not in sight
+const inSight = new WeakSet();
+const sight = new IntersectionObserver(come, { rootMargin: `${NEAR}px 0px` });
+
+function come(entries) {
+  for (const { target, isIntersecting } of entries) {
+    inSight[isIntersecting ? "add" : "delete"](target);
+    const paint = unpaintedYet.get(target);
+    if (!isIntersecting || !paint) continue;
+    unpaintedYet.delete(target);
+    paint();
+  }
+}
+
+// Paint an element now if it is in sight, else as soon as it comes there.
+function whenSeen(element, paint) {
+  if (inSight.has(element)) return paint();
+  if (!unpaintedYet.has(element)) sight.observe(element);
+  unpaintedYet.set(element, paint);
+}
+
+// Paint what is not in sight, as paper shows all of it.
+function paintUnseen() {
+  const all = [...unpaintedYet.values()];
+  unpaintedYet.clear();
+  for (const paint of all) paint();
+}
+
+function forgetUnseen() {
+  unpaintedYet.clear();
+  sight.disconnect();
+}
+
+// Whether all is drawn for paper, on which everything is in sight.
+const isForPaper = () => document.documentElement.hasAttribute("data-printing");
