@@ -237,7 +237,7 @@
     const { kind, layer, head } = place;
     const { layers, heads } = KINDS[kind];
     const said = [say(layers * heads === 1 ? "looks-one" : "looks-many", { count: layers * heads, layers, heads }), readingHere()];
-    if (isFlat(kind, layer, head)) said.push(say("looks-flat"));
+    if (isFlat(kind, layer, head)) said.push(say(layers * heads === 1 ? "looks-flat-one" : "looks-flat"));
     return [joined(said)];
   }
 
@@ -294,6 +294,7 @@
       "looks-many": "The model looks with {count} heads here ({layers} layers of {heads}), each in its own way; what each does is found by rule, with the mean weight on what the rule names.",
       "looks-one": "The model has one way to look here.",
       "looks-flat": "This head is flat: it looks at everything alike, and tells nothing of what belongs together.",
+      "looks-flat-one": "These looks are flat: they are at everything alike, and tell nothing of what belongs together.",
       "looks-at": "{query} looks at {key}: {weight}.",
       "looks-most": "{query} looks most at {key}: {weight}.",
       "looks-at-lm": "Having read {query}, to foretell {next}, the model looks at {key}: {weight}.",
@@ -323,6 +324,7 @@
       "looks-many": "模型在这里用 {count} 个头去看（{layers} 层，每层 {heads} 个），各有各的方式；每个头做什么由规则判定，附上规则所指之处的平均权重。",
       "looks-one": "模型在这里只有一种看法。",
       "looks-flat": "这个头是平坦的：它对一切同等看待，并不说明哪些词元相关。",
+      "looks-flat-one": "这些看是平坦的：对一切同等看待，并不说明哪些词元相关。",
       "looks-at": "{query} 关注 {key}：{weight}。",
       "looks-most": "{query} 最关注 {key}：{weight}。",
       "looks-at-lm": "读到 {query} 之后，为预测 {next}，模型关注 {key}：{weight}。",

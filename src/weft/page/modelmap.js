@@ -10,6 +10,7 @@
     en: [[1e3, "thousand"], [1e6, "million"], [1e9, "billion"]],
     zh: [[1e4, "万"], [1e8, "亿"]],
   };
+  const NAMES = { classification: { output: "labels" } };
   const TABLES = ["embedding", "ngrams", "matches", "bag"];
 
   section({
@@ -80,18 +81,18 @@
     const text = make("span", { class: "part-text" }, make("b", {}, nameOfPart(box)), make("small", {}, flowOf(box)));
     const where = shownSections.find(({ id }) => id === WHERE[part]) ? WHERE[part] : null;
     const kind = kindOf(box);
-    const name = `${nameOfPart(box)}, ${flowOf(box)}; ${shareOf(box)}`;
-    const more = { class: "part", "data-role": roleOf(box), "data-kind": kind, "data-layer": layer, title: shareOf(box), "aria-label": name };
-    if (!where) return make("div", { ...more, "aria-label": null }, text, area);
+    const said = make("span", { class: "unseen" }, `; ${shareOf(box)}`);
+    const more = { class: "part", "data-role": roleOf(box), "data-kind": kind, "data-layer": layer, title: shareOf(box) };
+    if (!where) return make("div", more, text, said, area);
     const click = () => {
       if (kind in KINDS) go({ kind, layer });
       goToSection(where);
     };
-    return make("button", { type: "button", ...more, click }, text, area);
+    return make("button", { type: "button", ...more, click }, text, said, area);
   }
 
   // The encoder's tokens look at each other, the decoder's at those before.
-  const nameOfPart = ({ tower, part }) => say(part === "self" && tower === "encoder" ? "model-part-around" : `model-part-${part}`);
+  const nameOfPart = ({ tower, part }) => say(`model-part-${NAMES[data.task]?.[part] ?? (part === "self" && tower === "encoder" ? "around" : part)}`);
 
   function roleOf({ tower, part }) {
     const role = ROLES[part] ?? "given";
@@ -136,6 +137,7 @@
       "model-part-feed-forward": "feed-forward",
       "model-part-norm": "norm",
       "model-part-output": "logits of all tokens",
+      "model-part-labels": "logits of all labels",
       "model-part-pooling": "mean of all tokens",
       "model-part-bag": "token vectors, averaged",
       "model-part-recurrent": "recurrent layer",
@@ -163,6 +165,7 @@
       "model-part-feed-forward": "前馈",
       "model-part-norm": "归一化",
       "model-part-output": "所有词元的 logit",
+      "model-part-labels": "所有标签的 logit",
       "model-part-pooling": "所有词元的平均",
       "model-part-bag": "词元向量的平均",
       "model-part-recurrent": "循环层",
