@@ -269,7 +269,12 @@ def test_forced_colours_keep_the_maps_and_border_what_is_chosen(
     context = browser.new_context(forced_colors="active")
     page = context.new_page()
     page.goto((tmp_path / "page.html").as_uri())
-    picture = page.locator("#looks-maps canvas").last
+    picture = page.locator("#looks-own canvas")
+    picture.scroll_into_view_if_needed()
+    painted = "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean)"
+    page.wait_for_function(
+        f"() => ({painted})(document.querySelector('#looks-own canvas'))"
+    )
     assert colours_in(browser, picture.screenshot()) > 20
     border = "element => getComputedStyle(element).borderTopWidth"
     assert page.locator("#ribbon [aria-current]").first.evaluate(border) == "3px"

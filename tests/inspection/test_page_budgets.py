@@ -45,7 +45,7 @@ def test_the_shell_is_small(tmp_path: Path, inspections: dict[int, Inspection]) 
     assert len(page.encode()) - len(data.encode()) <= SHELL
 
 
-@pytest.mark.parametrize("tokens", [10, 40])
+@pytest.mark.parametrize("tokens", TOKENS)
 def test_a_page_is_small(
     tmp_path: Path, inspections: dict[int, Inspection], tokens: int
 ) -> None:

@@ -17,7 +17,7 @@ function come(entries) {
 
 // Paint an element now if it is in sight, else as soon as it comes there.
 function whenSeen(element, paint) {
-  if (inSight.has(element)) return paint();
+  if (inSight.has(element) || isForPaper()) return paint();
   if (!unpaintedYet.has(element)) sight.observe(element);
   unpaintedYet.set(element, paint);
 }

@@ -9,7 +9,7 @@ cell, move(event, [row, column]). */
 const woven = new Map(); // the pictures that stand in the page now, by their ids
 const PRINTED = 700; // pixels of a page's width
 const printing = matchMedia("print");
-const isPrinted = () => printing.matches;
+const isPrinted = () => printing.matches || isForPaper();
 
 function weave(box, picture) {
   const cellId = `${picture.id}-cell`;
@@ -22,7 +22,7 @@ function weave(box, picture) {
   const grid = make("div", named, canvas, wide, make("div", { role: "row", class: "weave-row" }, cell));
   const reading = make("p", { class: "weave-reading", "aria-live": "polite" });
   // its width and where it is scrolled to are kept: to ask for them would lay out the page anew
-  const one = { picture, grid, canvas, wide, cell, reading, at: [0, 0], hovered: null, width: box.clientWidth, left: 0, scrolled: 0, isSeen: false, isStale: true };
+  const one = { picture, grid, canvas, wide, cell, reading, at: [0, 0], hovered: null, width: box.clientWidth, left: 0, scrolled: 0 };
   wide.style.setProperty("width", `${picture.side + picture.edges.at(-1)}px`);
   grid.addEventListener("scroll", () => scrollWeave(one), { passive: true });
   grid.addEventListener("focus", () => paintWeave(one));
@@ -34,7 +34,6 @@ function weave(box, picture) {
   box.append(grid, reading);
   woven.set(picture.id, one);
   new ResizeObserver(() => resizeWeave(one)).observe(grid);
-  new IntersectionObserver(([{ isIntersecting }]) => seeWeave(one, isIntersecting), { rootMargin: "50%" }).observe(grid);
   standInWeave(one, one.at);
   return one;
 }
@@ -53,20 +52,12 @@ function resizeWeave(one) {
   paintWeave(one);
 }
 
-// What is out of view is painted when it comes near.
-function seeWeave(one, isSeen) {
-  one.isSeen = isSeen;
-  if (isSeen && one.isStale) paintWeave(one);
-}
-
 /* Painting */
 
 const unpainted = new Set();
 
 // Paint it in the next frame, once, after all that changes the page meanwhile.
 function paintWeave(one) {
-  one.isStale = !one.isSeen;
-  if (one.isStale) return;
   if (!unpainted.size) requestAnimationFrame(paintAll);
   unpainted.add(one);
 }

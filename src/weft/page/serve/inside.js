@@ -44,7 +44,7 @@ async function draw(inspection) {
 
 async function look(signal) {
   const { model, text } = form;
-  const inspection = await ask("v1/inspect", { model, text }, signal);
+  const inspection = await ask("v1/inspect", { model, text, packed: true }, signal);
   signal.throwIfAborted();
   shown = inspection;
   parts.empty.hidden = true;
