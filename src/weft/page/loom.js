@@ -17,8 +17,8 @@ speak({
     "loom-from-start": "{token} leads from the start on.",
     "loom-settles": "{token} takes the lead after “{part}” and keeps it; just before, {other} led.",
     "loom-never": "{token} never has the lead at the end: the model’s own favourite is {other}, {value}.",
-    "loom-reading": "{column}, after “{part}”: {best}. {token}, which stands there in the end, has {value}.",
-    "loom-reading-best": "{column}, after “{part}”: {best}.",
+    "loom-reading": "Token {column}, after “{part}”: {best}. {token}, which stands there in the end, has {value}.",
+    "loom-reading-best": "Token {column}, after “{part}”: {best}.",
     "loom-label-reading": "After “{part}”: {label} {value}.",
     "loom-caption":
       "Colour: the probability of the token that stands there in the end. Bold: it leads; pale: another one does. Cells grow together " +
@@ -37,8 +37,8 @@ speak({
     "loom-from-start": "{token} 从一开始就领先。",
     "loom-settles": "{token} 在“{part}”之后领先并一直保持；在此之前领先的是 {other}。",
     "loom-never": "{token} 到最后也没有领先：模型自己最看好的是 {other}，{value}。",
-    "loom-reading": "{column}，在“{part}”之后：{best}。最终写在那里的 {token} 的概率是 {value}。",
-    "loom-reading-best": "{column}，在“{part}”之后：{best}。",
+    "loom-reading": "第 {column} 个词元，在“{part}”之后：{best}。最终写在那里的 {token} 的概率是 {value}。",
+    "loom-reading-best": "第 {column} 个词元，在“{part}”之后：{best}。",
     "loom-label-reading": "在“{part}”之后：{label} {value}。",
     "loom-caption":
       "颜色：最终写在那里的词元的概率。粗体表示它领先，浅色表示别的词元领先。同一个词元领先时格子连在一起；带颜色的横条标出最终词元" +

@@ -263,7 +263,7 @@ function repaintOneLook() {
 
 function weaveStrips(box, names, id) {
   const count = onelook.now.query.length;
-  const side = box.clientWidth < 560 ? 96 : 150;
+  const side = box.clientWidth < 560 ? 112 : 150;
   const width = Math.max(Math.min(Math.floor((box.clientWidth - side) / count), 30), 9);
   const edges = Array.from({ length: count + 1 }, (_, i) => i * width);
   const tops = Array.from({ length: names.length + 1 }, (_, i) => i * LOOK_ROW);
@@ -318,7 +318,7 @@ function paintStripName(context, name, side, middle) {
 
 function weaveWeights(box) {
   const { keys, kind } = onelook.now;
-  const side = box.clientWidth < 560 ? 52 : 150;
+  const side = box.clientWidth < 560 ? 60 : 150;
   const { head, bar: height, score } = LOOK_BARS;
   const width = Math.floor(Math.min(Math.max((box.clientWidth - side) / keys.length, 50), 84));
   return weave(box, {
