@@ -268,6 +268,4 @@ def test_a_picture_of_one_head_is_no_mean(
     assert "mean" not in alone.get_suptitle()
     # nor is there a layer to be told from others
     assert [panel.get_title() for panel in alone.axes[:1]] == [""]
-    # what is darkest may be little
-    largest = recurrent.cross.mean(1).max()
-    assert alone.axes[-1].get_ylabel() == f"attention weight, at most {largest:.2f}"
+    assert alone.axes[-1].get_ylabel() == "attention weight"

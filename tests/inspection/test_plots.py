@@ -522,16 +522,60 @@ def test_attention_has_a_panel_a_layer_with_its_mean(
     for layer, panel in enumerate(panels):
         weights = inspection.cross[layer].mean(0)
         np.testing.assert_allclose(np.asarray(panel.images[0].get_array()), weights)
-        assert [
-            text.get_text() for text in panel.get_xticklabels()
-        ] == inspection.src_pieces
-        assert [
-            text.get_text() for text in panel.get_yticklabels()
-        ] == inspection.tgt_pieces
-        assert panel.images[0].get_clim() == (
-            0,
-            pytest.approx(inspection.cross.mean(1).max().item()),
+        assert [text.get_text() for text in panel.get_xticklabels()] == [
+            figures.piece_label(piece) for piece in inspection.src_pieces
+        ]
+        assert [text.get_text() for text in panel.get_yticklabels()] == [
+            figures.piece_label(piece) for piece in inspection.tgt_pieces
+        ]
+        # by the root, up to 1: half of the colour is a quarter
+        norm = panel.images[0].norm
+        assert [float(norm(weight)) for weight in (0, 0.25, 1)] == [0, 0.5, 1]
+        assert panel.images[0].cmap(1.0)[:3] == pytest.approx(
+            (35 / 255, 72 / 255, 140 / 255)
         )
+
+
+def test_flat_heads_are_said_and_a_flat_layer_is_hatched() -> None:
+    """As in a model that has learned its sentences without looking at the source."""
+    flat = np.full((4, 5), 0.2)
+    looking = np.eye(4, 5) * 0.9 + 0.02
+    layers = np.stack([[flat, flat], [flat, looking], [looking, looking]])
+    figure = pictures.draw_maps(layers, list("abcde"), list("wxyz"), "Looks")
+    panels = [axes for axes in figure.axes if axes.images]
+    titles = [panel.get_title(loc="left") for panel in panels]
+    assert titles == ["Layer 1: flat", "Layer 2: 1 of 2 heads flat", "Layer 3"]
+    assert [len(panel.patches) for panel in panels] == [1, 0, 0]
+    assert panels[0].patches[0].get_hatch()
+    alone = pictures.draw_maps(layers[:1], list("abcde"), list("wxyz"), "Looks")
+    assert alone.axes[0].get_title(loc="left") == "flat"
+
+
+def test_the_future_is_hatched() -> None:
+    """And rows that see little are flat only where they see several keys alike."""
+    even = np.tri(4) / np.arange(1, 5)[:, None]
+    own = np.eye(4)
+    maps = np.stack([[own]])
+    figure = pictures.draw_maps(
+        maps, list("abcd"), list("abcd"), "Looks", is_causal=True
+    )
+    (future,) = figure.axes[0].patches
+    assert future.get_hatch()
+    path = future.get_path()
+    for row in range(4):
+        for key in range(4):
+            assert path.contains_point((key, row)) == (key > row)
+    pale = pictures.draw_maps(
+        np.stack([[even]]), list("abcd"), list("abcd"), "Looks", True
+    )
+    # the first query sees one key, and is not flat
+    assert pale.axes[0].get_title(loc="left") == ""
+
+
+def test_pieces_are_labelled_as_in_the_page() -> None:
+    given = ["▁the", "▁", "<eos>", "<bos>", "\n", "\t", "a\r\nb", "\x00"]
+    expected = ["the", "␣", "end", "start", "↵", "⇥", "a↵b", "\\u0000"]
+    assert [figures.piece_label(piece) for piece in given] == expected
 
 
 def test_attention_over_many_tokens_stays_within_its_bounds(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import (
     FontProperties,
@@ -27,6 +28,8 @@ from weft.inspection.suffixes import PICTURES, refuse_other_suffixes
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+# A hue is a role, as in the page of an inspection.
+ROLES = {"source": "#23488c", "target": "#b4540a", "given": "#6e6e6e"}
 SHADES = "magma_r"  # perceptually uniform, and zero is pale, so that a print saves ink
 FAINT = "#d9d9d9"
 PIXELS = 40_000_000  # of a picture, at most
@@ -46,6 +49,8 @@ _LOOK = {
     "svg.fonttype": "none",
     "svg.hashsalt": "weft",
 }
+_NAMED = {"<bos>": "start", "<eos>": "end"}
+_SIGNS = {"▁": "␣", "\r\n": "↵", "\n": "↵", "\r": "↵", "\t": "⇥"}
 LONGEST_LABEL = 24  # characters of a name or a piece in a picture
 styled = style.context(["default", _LOOK])  # decorates whatever draws
 
@@ -78,6 +83,24 @@ def count_steps(axes: Axes) -> None:
 def color_of(place: int) -> str:
     """Return the colour of the line at a place, from 0."""
     return COLORS[place % len(COLORS)]
+
+
+def ramp(role: str) -> LinearSegmentedColormap:
+    """Return the colours of amounts from 0 to 1: white to the hue of a role."""
+    return LinearSegmentedColormap.from_list(role, ["#ffffff", ROLES[role]])
+
+
+def piece_label(piece: str) -> str:
+    """Return a piece of a vocabulary in one short line: without the mark of the space before it,
+    and with signs for what has no shape.
+    """
+    if piece in _NAMED:
+        return _NAMED[piece]
+    begins = piece.startswith("▁") and len(piece) > 1
+    shown = piece.removeprefix("▁") if begins else piece
+    for character, sign in _SIGNS.items():
+        shown = shown.replace(character, sign)
+    return short_label(shown)
 
 
 def short_label(text: str) -> str:

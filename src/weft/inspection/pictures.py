@@ -2,18 +2,30 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
+from numpy.typing import NDArray
 
 from weft.data.languages import UNKNOWN
 from weft.engine.weights import Floats
 from weft.errors import UsageError
 from weft.inspection.classification import ClassificationInspection
-from weft.inspection.figure import PIXELS, SHADES, color_of, short_label, styled
+from weft.inspection.figure import (
+    PIXELS,
+    ROLES,
+    piece_label,
+    ramp,
+    short_label,
+    styled,
+)
 from weft.inspection.language import LanguageInspection
 from weft.inspection.look import Inspection
+from weft.predict.flatness import is_flat_map
 
 
 def draw_inspection(inspection: Inspection) -> Figure:
@@ -24,8 +36,11 @@ def draw_inspection(inspection: Inspection) -> Figure:
         return draw_contributions(inspection)
     if isinstance(inspection, LanguageInspection):
         title = f"What {_side('the model', inspection.lang)} attends to after reading each token"
-        pieces = inspection.pieces
-        return draw_maps(inspection.decoder, pieces, pieces, title)
+        pieces = [
+            "<bos>",
+            *inspection.pieces[1:],
+        ]  # its start, whatever the model calls it
+        return draw_maps(inspection.decoder, pieces, pieces, title, is_causal=True)
     query = _side("target token", inspection.tgt_lang)
     source = _side("source", inspection.src_lang)
     title = f"What each {query} attends to in the {source}"
@@ -40,9 +55,13 @@ def draw_maps(
     keys: Sequence[str],
     queries: Sequence[str],
     title: str,
+    is_causal: bool = False,
 ) -> Figure:
     """Return the mean of the heads of each layer, or its only head, a panel a layer; the maps are
     of shape (layers, H, T, S).
+
+    Depth grows with the root of a weight, up to 1, whatever the largest is. Cells that a causal
+    query cannot see are hatched, and so is a layer whose heads are all flat.
 
     Raises UsageError where there is no layer or no head.
     """
@@ -53,27 +72,70 @@ def draw_maps(
         )
     means = maps.mean(1)
     num_heads = maps.shape[1]
-    src = [short_label(piece) for piece in keys]
-    tgt = [short_label(piece) for piece in queries]
+    src = [piece_label(piece) for piece in keys]
+    tgt = [piece_label(piece) for piece in queries]
     figure, panels = _page(len(means), src, tgt)
     label_size = 9 * _cell(src, tgt) / WIDEST
-    largest = means.max()
-    shades = {"cmap": SHADES, "vmin": 0, "vmax": largest}
+    shades: dict[str, Any] = {"cmap": ramp("source"), "norm": PowerNorm(0.5, 0, 1)}
     for layer, panel in enumerate(panels):
         image = panel.imshow(means[layer], interpolation="nearest", **shades)
-        if len(means) > 1:
-            panel.set_title(f"Layer {layer + 1}")
+        panel.set_title(_panel_title(maps, layer, is_causal))
         panel.set_xticks(range(len(src)), src, rotation=90)
         panel.set_yticks(range(len(tgt)), tgt)
         panel.tick_params(labelsize=label_size, length=0)
         panel.spines[:].set_visible(False)
-    # of even attention all is dark, but little of each
-    label = f"attention weight, at most {largest:.2f}"
-    figure.colorbar(image, ax=panels, label=label, shrink=0.6, aspect=30)
+        if is_causal:
+            _hatch(panel, _future(len(tgt)))
+        if _flat_heads(maps[layer], is_causal) == num_heads:
+            _hatch(panel, _whole(len(tgt), len(src)))
+    figure.colorbar(image, ax=panels, label="attention weight", shrink=0.6, aspect=30)
     if num_heads > 1:
         title = f"{title}: the mean of the heads"
     figure.suptitle(title)
     return figure
+
+
+def _panel_title(maps: Floats, layer: int, is_causal: bool) -> str:
+    """Name a layer, where there are several, and say how many of its heads are flat."""
+    heads = maps[layer]
+    count = _flat_heads(heads, is_causal)
+    named = f"Layer {layer + 1}" if len(maps) > 1 else ""
+    if not count:
+        return named
+    said = "flat" if count == len(heads) else f"{count} of {len(heads)} heads flat"
+    return f"{named}: {said}" if named else said
+
+
+def _flat_heads(heads: Floats, is_causal: bool) -> int:
+    """Count the heads (H, T, S) that look at everything alike."""
+    _, num_queries, num_keys = heads.shape
+    visible = (
+        np.arange(1, num_queries + 1) if is_causal else np.full(num_queries, num_keys)
+    )
+    return int(is_flat_map(heads, visible).sum())
+
+
+def _hatch(panel: Axes, corners: NDArray[np.float64]) -> None:
+    """Hatch what lies inside of the corners (N, 2)."""
+    panel.add_patch(
+        Polygon(
+            corners, fill=False, hatch="////", linewidth=0, edgecolor=ROLES["given"]
+        )
+    )
+
+
+def _future(length: int) -> NDArray[np.float64]:
+    """Return the corners of the cells above the diagonal, stair by stair."""
+    stairs = [(place + end, place) for place in range(length) for end in (0, 1)]
+    top = [(length, 0.0)]
+    corners = np.array([*stairs[1:], *top], np.float64)
+    return corners - 0.5
+
+
+def _whole(num_queries: int, num_keys: int) -> NDArray[np.float64]:
+    """Return the corners of a map."""
+    corners = [(0, 0), (num_keys, 0), (num_keys, num_queries), (0, num_queries)]
+    return np.array(corners, np.float64) - 0.5
 
 
 @styled
@@ -83,7 +145,7 @@ def draw_contributions(inspection: ClassificationInspection) -> Figure:
     """
     shown = inspection.contributions[0]
     label = short_label(shown.label)
-    names = [short_label(piece) for piece in inspection.pieces]
+    names = [piece_label(piece) for piece in inspection.pieces]
     height = max(2.4, 0.24 * len(names) + 1.2)
     figure = Figure(figsize=(7.2, height), layout="compressed")
     panel = figure.subplots()
@@ -91,9 +153,9 @@ def draw_contributions(inspection: ClassificationInspection) -> Figure:
     above = places - 0.2
     below = places + 0.2
     panel.barh(
-        above, shown.gradient, 0.36, color=color_of(0), label="gradient x vector"
+        above, shown.gradient, 0.36, color=ROLES["source"], label="gradient x vector"
     )
-    panel.barh(below, shown.left_out, 0.36, color=color_of(1), label="left out")
+    panel.barh(below, shown.left_out, 0.36, color=ROLES["given"], label="left out")
     panel.axvline(0, color="0.5", linewidth=0.8)
     panel.set_yticks(places, names)
     panel.invert_yaxis()
