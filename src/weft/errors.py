@@ -76,7 +76,7 @@ def how_to_install(extra: str) -> str:
     """Return the command that installs the packages of an extra."""
     where = "in the folder of Weft's source"
     if extra != "train":
-        return f"pip install '.[{extra}]' {where}"
+        return f"pip install '.[{extra}]' {where}, or of a wheel pip install 'FILE.whl[{extra}]'"
     cpu = "--extra-index-url https://download.pytorch.org/whl/cpu"
     why = "the address has the smaller build for CPUs; leave it out for a GPU"
     return f"pip install '.[train]' {cpu} {where} ({why})"

@@ -61,6 +61,17 @@ def test_what_runs_has_the_time_that_the_server_gives_it() -> None:
         assert seconds(r"--stop-timeout (\d+)", text) > drain
 
 
+def test_a_new_wheel_is_the_only_one() -> None:
+    """As `dist/*.whl` stands for one file where it is installed."""
+    order = ["make", "--dry-run", "--always-make", "wheel"]
+    done = subprocess.run(order, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = done.stdout.split("\n")
+    emptied = lines.index("rm -f dist/*.whl")
+    made = [i for i, line in enumerate(lines) if "--wheel-dir" in line]
+    assert made[0] < emptied < made[-1]
+    assert "$(echo dist/*.whl)[serve]" in PAGE
+
+
 def test_the_image_is_named_exactly_has_no_pytorch_and_its_user_is_not_root() -> None:
     bases = {line.split()[0] for line in instructions("FROM")}
     assert bases == {"debian:bookworm-slim"}

@@ -194,7 +194,10 @@ def test_without_matplotlib_the_extra_is_named(
     assert (ended.code, ended.messages) == (
         2,
         [
-            "weft: a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source"
+            (
+                "weft: a picture needs matplotlib: pip install '.[plot]' in the folder of Weft's source"
+                ", or of a wheel pip install 'FILE.whl[plot]'"
+            )
         ],
     )
     assert list(tmp_path.iterdir()) == []

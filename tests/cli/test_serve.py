@@ -94,7 +94,10 @@ def test_packages_that_are_missing_are_named_with_the_command(
     ended = command("serve", MODEL)
     assert ended.code == 2
     assert ended.messages == [
-        "weft: weft serve needs uvicorn: pip install '.[serve]' in the folder of Weft's source"
+        (
+            "weft: weft serve needs uvicorn: pip install '.[serve]' in the folder of Weft's source"
+            ", or of a wheel pip install 'FILE.whl[serve]'"
+        )
     ]
 
 
@@ -111,6 +114,7 @@ def test_a_package_that_a_model_needs_is_named_with_its_folder(
     assert ended.code == 2
     assert ended.messages[-1] == (
         f"weft: {folder}: simplified = true needs opencc: pip install '.[zh]' in the folder of Weft's source"
+        ", or of a wheel pip install 'FILE.whl[zh]'"
     )
 
 

@@ -30,6 +30,12 @@ def test_what_was_seen_is_known_in_any_case_and_beside_any_mark() -> None:
     assert all(known.knows_nothing_of(text) for text in ("asdf qwer", "", "12 !"))
 
 
+def test_an_unknown_word_is_named_as_the_text_writes_it() -> None:
+    known = KnownWords.of(["der Hund"])
+    text = "Die STRAßE, der HUND und die «Straße» <B>Ärger</B> E\u0301té"
+    assert known.unknown(text) == ["Die", "STRAßE", "und", "Ärger", "Été"]
+
+
 def test_joined_they_know_what_either_knows() -> None:
     both = KnownWords.of(["one two"]).joined(KnownWords.of(["three"]))
     assert both.unknown("one two three four") == ["four"]

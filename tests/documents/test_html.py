@@ -5,7 +5,7 @@ import pytest
 from document_samples import reverse, upper  # tools/
 from weft.documents.document import Translated
 from weft.documents.driver import needs_alignment, texts_of, translate_document
-from weft.documents.html import open_html, read_html
+from weft.documents.html import in_language, open_html, read_html
 from weft.documents.markup import Markup, attributes, scan
 from weft.errors import UsageError
 
@@ -35,6 +35,31 @@ def test_block_tags_divide_and_inline_tags_do_not() -> None:
         "<!DOCTYPE html><html><head><title>A PAGE</title></head>"
         "<body><h1>BIG <i>HEAD</i></h1>LOOSE<ul><li>ONE<li>TWO</ul>"
     )
+
+
+@pytest.mark.parametrize(
+    ("tag", "told"),
+    [
+        ('<html lang="en">', '<html lang="de">'),
+        ("<HTML class=x LANG=en-GB>", '<HTML class=x LANG="de">'),
+        (
+            "<html xml:lang='en' data-lang='en' lang='en'>",
+            '<html xml:lang="de" data-lang=\'en\' lang="de">',
+        ),
+        ("<html>", "<html>"),
+        (
+            "<!-- <html lang=en> --><html lang=''>",
+            '<!-- <html lang=en> --><html lang="de">',
+        ),
+    ],
+)
+def test_a_page_says_that_it_is_in_the_language_of_its_translation(
+    tag: str, told: str
+) -> None:
+    rest = '<p lang="en">Big <i lang="fr">tête</i></p></html>'
+    document = in_language(open_html(f"{tag}{rest}".encode(), "a.html"), "de")
+    sources = [segment.source for segment in document.segments]
+    assert document.write(sources).decode() == f"{told}{rest}"
 
 
 def test_pieces_with_several_roots_and_without_any() -> None:

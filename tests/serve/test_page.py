@@ -103,7 +103,7 @@ def test_a_text_is_translated_as_one_types(open_page: Any, server: StandIn) -> N
         "() => document.querySelector('#detected').innerText === 'detected: German'"
     )
     page.wait_for_function(
-        "() => document.querySelector('#notes').innerText === 'By de-en.'"
+        "() => document.querySelector('#notes').innerText === 'Model: de-en.'"
     )
     texts = [
         fields["texts"] for path, fields in server.asked if path == "/v1/translate"
@@ -257,7 +257,7 @@ def test_a_pivot_is_named_and_a_model_chosen(open_page: Any, server: StandIn) ->
     translate(page, "Ein Hund", "a dog")
     page.locator("#model").select_option("de-en-small")
     page.wait_for_function(
-        "() => document.getElementById('notes').innerText === 'By de-en-small.'"
+        "() => document.getElementById('notes').innerText === 'Model: de-en-small.'"
     )
     assert last_translation(server)["model"] == "de-en-small"
     page.locator("#target").select_option("zh")
@@ -277,7 +277,7 @@ def test_what_may_be_wrong_is_said(open_page: Any) -> None:
         "Line 2: the same again and again.",
         "Line 1: less certain than usual; the model was surer of 19 in 20 sentences that it was tried on.",
         "Never seen in training: “quast”.",
-        "By de-en.",
+        "Model: de-en.",
     ]
     assert page.locator(".source-word.unknown").all_inner_texts() == ["Quast"]
 
@@ -455,6 +455,10 @@ def test_a_file_stops_and_goes_on_where_it_stopped(
     page.get_by_text("Stopped; what is done is kept.").wait_for()
     done = int(page.locator("progress").evaluate("bar => bar.value"))
     assert 16 <= done < 60
+    with page.expect_download() as some:
+        page.get_by_role("link", name="Download what is done").click()
+    text = Path(some.value.path()).read_text("utf-8").split("\n")
+    assert text[done - 1 : done + 1] == [f"a dog {done - 1}", lines[done]]
     server.delay = 0.0
     server.asked.clear()
     page.get_by_role("button", name="Resume").click()
@@ -472,7 +476,7 @@ def test_a_file_stops_and_goes_on_where_it_stopped(
 def test_a_web_page_keeps_its_tags(open_page: Any, server: StandIn) -> None:
     page = open_page()
     source = (
-        "<!DOCTYPE html>\n<html><head><title>Hund</title><style>p {color: red}</style></head>"
+        "<!DOCTYPE html>\n<html class=x lang='de-AT'><head><title>Hund</title><style>p {color: red}</style></head>"
         "<body><p style='color: red'>Ein <b>Hund</b> und</p><pre>nicht</pre><div>Eine<ul><li>Katze</li></ul></div>"
         "<script>let nicht = 1;</script></body></html>"
     )
@@ -484,7 +488,7 @@ def test_a_web_page_keeps_its_tags(open_page: Any, server: StandIn) -> None:
     name, text = downloaded(page)
     assert name == "seite.en.html"
     assert text.startswith(
-        "<!DOCTYPE html>\n<html><head><title>HUND</title><style>p {color: red}"
+        '<!DOCTYPE html>\n<html class=x lang="en"><head><title>HUND</title><style>p {color: red}'
     )
     assert (
         "EIN <b>HUND</b> UND</p><pre>nicht</pre><div>EINE<ul><li>KATZE</li></ul></div>"
@@ -510,7 +514,7 @@ def test_files_that_cannot_be_read_say_why(open_page: Any, server: StandIn) -> N
             b"\xff\xfe\x00",
             "the file: byte 1 is not UTF-8; save the file as UTF-8",
         ),
-        ("c.txt", "x" * 100_001, "0.1 MB; the limit is 0.1 MB."),
+        ("c.txt", "x" * 100_001, "0.1 MiB; the limit is 0.1 MiB."),
         ("d.txt", " \n \n", "There is no text in it."),
     ):
         drop(page, name, content)
@@ -824,6 +828,20 @@ def test_a_model_of_unknown_languages_is_offered_by_its_name(
     fields = last_translation(server)
     assert (fields["source"], fields["target"]) == ("und", "und")
     assert page.locator("#looks").count() == 0
+
+
+def test_every_view_has_one_heading_of_its_own_and_one_main_part(
+    open_page: Any,
+) -> None:
+    page = open_page()
+    for view, name in (("translate", "Translate"), ("inside", "Look inside")):
+        page.evaluate("view => { location.hash = view; }", view)
+        page.wait_for_selector(f"section.{view} h1")
+        assert page.get_by_role("heading", level=1).all_inner_texts() == [name]
+    page.locator("#look-text").fill("Ein Hund")
+    page.wait_for_selector("#looks-own canvas")
+    assert page.locator("main").count() == 1  # also in what stands in a shadow
+    assert page.locator("section#page").count() == 1
 
 
 @pytest.mark.long

@@ -22,7 +22,7 @@ _CACHED = 100_000  # answers that are remembered
 _ALONE = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 )
-_TAG = re.compile("</?[a-z][^<>]{0,200}>")
+_TAG = re.compile("</?[a-z][^<>]{0,200}>", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s\-‐–—/'’.]+")
 
 
@@ -49,8 +49,15 @@ class KnownWords:
         return KnownWords(np.union1d(self.hashes, other.hashes))
 
     def unknown(self, text: str) -> list[str]:
-        """Return the words of a text that are not among them, each once, in order."""
-        return [word for word in dict.fromkeys(words_of(text)) if not self.knows(word)]
+        """Return the words of a text that are not among them, each once and as the text first
+        writes it, in order.
+        """
+        unknown = {word for word in words_of(text) if not self.knows(word)}
+        found: dict[str, str] = {}
+        for part in _parts(text) if unknown else ():
+            for word in unknown.intersection(words_of(part)):
+                found.setdefault(word, _bare(part))
+        return list(found.values())
 
     def knows_nothing_of(self, text: str) -> bool:
         """Return whether no word of it is among them, or it has none."""
@@ -75,14 +82,18 @@ def words_of(text: str) -> Iterator[str]:
     """Yield the words of a text, without case and marks around them; what has a digit is none, nor
     is a tag.
     """
-    folded = text.casefold()
-    if "<" in folded:
-        folded = _TAG.sub(" ", folded)
-    if not text.isascii():
-        folded = _ALONE.sub(r" \1 ", unicodedata.normalize("NFC", folded))
-    for part in _BETWEEN.split(folded):
+    for part in _parts(text.casefold()):
         if word := _word_in(part):
             yield word
+
+
+def _parts(text: str) -> list[str]:
+    """Divide a text where words end, without tags; marks around words are still there."""
+    if "<" in text:
+        text = _TAG.sub(" ", text)
+    if not text.isascii():
+        text = _ALONE.sub(r" \1 ", unicodedata.normalize("NFC", text))
+    return _BETWEEN.split(text)
 
 
 @lru_cache(maxsize=_CACHED)

@@ -6,11 +6,12 @@ page itself excludes, with `translate="no"` or the class `notranslate`.
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from html import unescape
 
 from weft.documents.document import FileDocument, Kind, TextDocument, decode_file
 from weft.documents.inline import Builder, Piece, Syntax
-from weft.documents.markup import RAW, Markup, Token, attributes, scan
+from weft.documents.markup import RAW, Markup, Token, attributes, scan, with_value
 from weft.documents.native import native_kind, native_name
 from weft.errors import UsageError
 
@@ -49,6 +50,7 @@ _ENTITY_OR_ANY = re.compile(rf"{_ENTITY.pattern}|.", re.DOTALL)
 _ALWAYS = {"&": "&amp;", "<": "&lt;"}
 _DECLARED = re.compile(rb"<meta\s[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _HEAD_BYTES = 4096
+_LANGUAGE_NAMES = ("lang", "xml:lang")
 
 
 def read_html(text: str, kept: Collection[str] = ()) -> TextDocument:
@@ -71,6 +73,19 @@ def open_html(content: bytes, name: str) -> FileDocument:
             f"{name}: says that its charset is {declared}, but it is UTF-8; correct the meta tag"
         )
     return FileDocument(read_html(text))
+
+
+def in_language(document: FileDocument, code: str) -> FileDocument:
+    """Return a page that says that it is in a language, where it said so of one."""
+    head, *rest = document.text.skeleton
+    told = [
+        with_value(token.raw, _LANGUAGE_NAMES, code)
+        if token.kind is Markup.START and token.name == "html"
+        else token.raw
+        for token in scan(head)
+    ]
+    text = replace(document.text, skeleton=("".join(told), *rest))
+    return replace(document, text=text)
 
 
 def decode(raw: str) -> str:

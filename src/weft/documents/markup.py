@@ -5,7 +5,7 @@ Source: the HTML Living Standard, section 13.2.5, "Tokenization".
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -80,6 +80,18 @@ def attributes(tag: str) -> dict[str, str]:
             value = value[1:-1]
         found.setdefault(match[1].lower(), value)
     return found
+
+
+def with_value(tag: str, names: Collection[str], value: str) -> str:
+    """Return a start tag whose attributes of some names have another value; none is added."""
+    name = _NAME.match(tag)
+    parts: list[str] = []
+    done = 0
+    for match in _attributes(tag, name.end() if name else 0):
+        if match[2] and match[1].lower() in names:
+            parts += (tag[done : match.start(2)], f'"{value}"')
+            done = match.end(2)
+    return "".join([*parts, tag[done:]])
 
 
 def _attributes(text: str, place: int) -> Iterator[re.Match[str]]:

@@ -75,9 +75,11 @@ def _pictures_script() -> str:
 
 def _pictures_markup() -> str:
     """Return the elements that the pictures are drawn in."""
-    found = re.search(r"<main.*</main>\n", asset("inspect.html"), re.S)
+    found = re.search(r"<main(.*)</main>\n", asset("inspect.html"), re.S)
     assert found is not None
-    return found[0]
+    return (
+        f"<section{found[1]}</section>\n"  # they stand in the main part of another page
+    )
 
 
 def _as_file(name: str, content: str) -> File:

@@ -41,6 +41,13 @@ def test_html_keeps_everything_but_its_text(ask: TestClient) -> None:
     assert translated(ask, "page.HTML", page.encode()).decode() == done
 
 
+def test_the_page_that_is_translated_says_so(ask: TestClient) -> None:
+    page = b'<!doctype html><html lang="en"><p>good day</p></html>'
+    done = b'<!doctype html><html lang="de"><p>DAY GOOD</p></html>'
+    assert translated(ask, "page.html", page) == done
+    assert b'lang="en"' in translated(ask, "page.txt", page)
+
+
 def test_the_language_of_a_file_is_detected(ask: TestClient) -> None:
     more = {"source": "auto", "target": "en"}
     assert translated(ask, "a.txt", b"der Hund", **more) == b"HUND DER"

@@ -62,6 +62,7 @@ async function draw() {
   if (turn !== drawn) return;
   document.title = `${say(view)} · Weft`;
   const place = make("section", { class: view, "aria-label": say(view) });
+  place.append(make("h1", { class: "aside" }, say(view)));
   byId("view").replaceChildren(place);
   show(place, server);
 }

@@ -69,20 +69,30 @@ async function run(job) {
       job.done.push(...(await translate(job, nextPart(job), signal)));
       update(job);
     }
-    finish(job);
+    job.status = "done";
   } catch (error) {
     const isForever = !job.texts && NEVER.includes(error.status);
     job.status = signal.aborted ? "stopped" : isForever ? "refused" : "failed";
     job.reason = error.message;
   }
+  if (job.done.length > 0 && jobs.includes(job)) keep(job);
   update(job);
 }
 
 const asReferences = (text) => text.replace(/[^\0-\x7f]/gu, (letter) => `&#${letter.codePointAt(0)};`);
 
-function finish(job) {
-  job.status = "done";
-  const text = job.between.map((part, i) => part + (job.done[i] ?? "")).join("");
+// The head of a web page that says its language says the new one.
+function headOf({ between, format, route }) {
+  if (format !== "html" || route.target === "und") return between[0];
+  const retold = (tag) => tag.replace(/(\s(?:xml:)?lang\s*=\s*)(?:"[^"]*"|'[^']*'|[^\s"'>]+)/gi, `$1"${route.target}"`);
+  return between[0].replace(/<html\b[^>]*>/gi, retold);
+}
+
+// The file so far: what is not translated yet stands as it was.
+function keep(job) {
+  if (job.address) URL.revokeObjectURL(job.address);
+  const between = [headOf(job), ...job.between.slice(1)];
+  const text = between.map((part, i) => part + (job.done[i] ?? job.texts[i] ?? "")).join("");
   job.address = URL.createObjectURL(new Blob([job.ascii ? asReferences(text) : text], { type: job.file.type }));
   job.saved = job.name.replace(/\.([^.]+)$/, `.${job.route.target}.$1`);
 }
@@ -114,7 +124,8 @@ function toolsOf(job) {
   const away = button("clear", say("remove"), () => remove(job), { "aria-label": `${say("remove")}: ${job.name}` });
   if (job.status === "running") return [plain(say("stop"), () => job.left.abort())];
   if (job.status === "done") return [make("a", { class: "main", href: job.address, download: job.saved }, say("download")), away];
-  return job.status === "refused" ? [away] : [plain(say("resume"), () => run(job), "main"), away];
+  const some = job.done.length > 0 && make("a", { class: "plain", href: job.address, download: job.saved }, say("download-some"));
+  return job.status === "refused" ? [away] : [plain(say("resume"), () => run(job), "main"), ...(some ? [some] : []), away];
 }
 
 // Tools are drawn anew only where they change, so that the one with the focus stays.

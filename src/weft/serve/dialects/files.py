@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from weft.data.languages import UNKNOWN
 from weft.documents.document import FileDocument
 from weft.documents.registry import format_of
 from weft.errors import UsageError
@@ -50,6 +51,8 @@ class Files:
         upload = fields.file("file")
         src, tgt = self._languages(fields)
         document = await asyncio.to_thread(open_upload, upload)
+        if tgt != UNKNOWN:
+            document = format_of(upload.name).in_language(document, tgt)
         caller = caller_of(request)
         longer = self.service.limits.deadline * (_TIMES - 1)
         patient = replace(caller, deadline=caller.deadline + longer)
