@@ -64,6 +64,7 @@ def text_for(name: str, here: Path) -> Path:
 def use(name: str, here: Path) -> Plan:
     """The verbs of a model's task; what has one right answer stands first."""
     model = str(here / name)
+    learning = ["inspect", model, TEXT, "--checkpoints", "--json"]
     plans: dict[str, Plan] = {
         "translation": [
             ["translate", model, TEXT],
@@ -73,6 +74,7 @@ def use(name: str, here: Path) -> Plan:
             ["translate", model, TEXT, "--temperature", "1", "--n-best", "2"],
             ["translate", model, TEXT, "--mbr", "4"],
             ["inspect", model, TEXT, "--json"],
+            *([[*learning]] if name == "demo" else []),
         ],
         "language-modelling": [
             ["generate", model, "--prompt", "Anna", "--temperature", "0"],
