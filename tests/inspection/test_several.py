@@ -197,18 +197,20 @@ def test_every_kind_of_model_is_seen_while_it_learned(
 
 
 def test_steps_are_spread_by_their_logarithms() -> None:
-    def chosen(steps: list[int], count: int) -> list[int]:
-        return [one.step for one in spread([Kept(s, Path()) for s in steps], count)]
+    def chosen(steps: list[int], finished: int, count: int) -> list[int]:
+        kept = [Kept(step, Path()) for step in steps]
+        return [one.step for one in spread(kept, finished, count)]
 
-    assert chosen([0, 4, 8, 16, 32, 64, 128, 225, 256], 9)[-2:] == [225, 256]
-    assert chosen([0, 4, 8, 16, 32, 64, 128, 225, 256], 8) == [
-        *(0, 4, 8, 16, 32, 64, 128),
-        256,
-    ]
-    assert chosen([*range(0, 1000, 100)], 3)[0] == 0
-    assert chosen([*range(0, 1000, 100)], 3)[-1] == 900
-    assert chosen([7], 7) == [7]
-    assert chosen([], 7) == []
+    demo = [0, 4, 8, 16, 32, 64, 128, 256, 405]
+    assert chosen(demo, 450, 10) == demo
+    assert chosen(demo, 450, 9) == demo[:-1]
+    assert chosen(demo, 450, 8) == [0, 4, 16, 32, 64, 128, 256]
+    # the finished model is that of an earlier step
+    assert chosen([0, 100, 200, 300], 150, 3) == [0, 300]
+    many = chosen([*range(0, 1000, 100)], 1000, 4)
+    assert (len(many), many[0]) == (3, 0)
+    assert chosen([7], 9, 8) == [7]
+    assert chosen([], 9, 8) == []
 
 
 def test_several_sentences_are_those_that_are_shown_alone(tiny_folder: Path) -> None:

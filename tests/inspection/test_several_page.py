@@ -3,14 +3,20 @@ learned, two models beside each other.
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import weft
+from weft.inspection.learned import LEFT_OUT
+from weft.inspection.look import inspect_text
+from weft.inspection.report import write_report
 from weft.inspection.several import Several, compare_models, inspect_again
 from weft.inspection.trained import filled
 from weft.inspection.translation import TranslationInspection
+from weft.tasks.opening import load_task
 from weft.tasks.trainable_translation import TrainableTranslation
 
 FACTS: dict[str, Any] = {
@@ -221,3 +227,21 @@ def test_models_of_other_vocabularies_are_not_compared_token_by_token(
     assert page.locator("#compared-likely").count() == 0
     page.locator("#turner label").nth(1).click()
     assert tints(page) == tints_of(steps[0])
+
+
+def test_eight_steps_of_the_demo_fit_in_a_megabyte(tmp_path: Path) -> None:
+    text = "My sister is drinking tea in the kitchen."
+    task = load_task(Path(weft.__file__).parent / "demo")
+    final = inspect_text(task, text)
+    assert isinstance(final, TranslationInspection)
+    assert len(final.tgt_ids) > 10
+    earlier = inspect_again(task, final)
+    each = [*[earlier] * 7, final]
+    facts = {**FACTS, "steps": [*range(8)], "finished": 7, "own": [text] * 8}
+    names = [str(step) for step in range(8)]
+    found = Several("checkpoints", names, each, facts, (), LEFT_OUT, 7)
+    write_report(found, tmp_path / "page.html")
+    alone = tmp_path / "alone.html"
+    write_report(final, alone)
+    size = (tmp_path / "page.html").stat().st_size
+    assert 2 * alone.stat().st_size < size < 1_000_000

@@ -51,11 +51,12 @@ def inspect_learning(
     final = inspect_text(task, text, limits, beam_size)
     last = _step_of(folder)
     kept = [one for one in kept_weights(RunFolder(folder)) if one.step != last]
+    kept = spread(kept, last, MOST_STEPS)
     steps = [last]
     found = [final]
     own = [own_answer(task, final)]
     notes = [*final.notes]
-    for one in spread(kept, MOST_STEPS - 1):
+    for one in kept:
         try:
             earlier = with_weights(task, read_kept(folder, one))
         except FolderError as error:
@@ -85,17 +86,26 @@ def inspect_learning(
     )
 
 
-def spread(kept: Sequence[Kept], count: int) -> list[Kept]:
-    """Choose so many of them, the first and the last among these, evenly by the logarithm of their
-    steps.
+def spread(kept: Sequence[Kept], finished: int, count: int) -> list[Kept]:
+    """Choose so many of them that with the `finished` step they are `count`, evenly by the
+    logarithm of their steps; the first one and the last one stay.
     """
     left = [*kept]
-    while len(left) > max(count, 2):
-        sizes = [log(one.step + 1) for one in left]
-        # the one between whose neighbours the way is shortest is missed the least
-        gaps = [after - before for before, after in zip(sizes, sizes[2:], strict=False)]
-        del left[gaps.index(min(gaps)) + 1]
-    return left[:count]
+    while len(left) >= count:
+        steps = sorted([finished, *(one.step for one in left)])
+        inner = [one for one in left if steps[0] < one.step < steps[-1]]
+        if not inner:
+            break
+        left.remove(min(inner, key=lambda one: _gap(steps, one.step)))
+    return left
+
+
+def _gap(steps: Sequence[int], step: int) -> float:
+    """Return how far the neighbours of a step are apart: where it is least, a step is missed the
+    least.
+    """
+    place = steps.index(step)
+    return log(steps[place + 1] + 1) - log(steps[place - 1] + 1)
 
 
 def own_answer(task: AnyTask, found: Inspection) -> str:

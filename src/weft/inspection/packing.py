@@ -111,10 +111,15 @@ def packed(data: Data, budget: int | None = None) -> Data:
 
     Where it is too small, numbers have fewer bits, step by step; then looks are left out by kinds,
     and at last what heads have written: `looks.left_out` and `shares.left_out` name them.
+
+    Of several inspections, each without looks has half of a page's budget.
     """
     if "inspections" in data:
-        several = [packed(each, budget) for each in data["inspections"]]
-        return {**data, "inspections": several}
+        several = data["inspections"]
+        shares = [1 if "looks" in each else 2 for each in several]
+        parts = zip(several, shares, strict=True)
+        found = [packed(each, (budget or budget_for(each)) // n) for each, n in parts]
+        return {**data, "inspections": found}
     if budget is None:
         budget = budget_for(data)
     levels = dict.fromkeys(_FORMS, 0)
@@ -125,11 +130,11 @@ def packed(data: Data, budget: int | None = None) -> Data:
         if rest + _size(arrays, levels) <= budget:
             break
         levels[step] += 1
-    found: Data = _mapped(data, lambda path, array: _packed(path, array, levels))
+    content: Data = _mapped(data, lambda path, array: _packed(path, array, levels))
     for key in ("looks", "shares"):
         if data.get(key):
-            found.setdefault(key, {})["left_out"] = _gone(key, data, levels)
-    return found
+            content.setdefault(key, {})["left_out"] = _gone(key, data, levels)
+    return content
 
 
 def _gone(key: str, data: Data, levels: Mapping[str, int]) -> list[str]:

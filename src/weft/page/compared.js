@@ -262,7 +262,8 @@ speak({
     if (!both()) return;
     if (changed.has("step")) {
       for (const one of pictures) {
-        standInWeave(one, [one.at[0], stepHere(columnsOf(both()[0]))]);
+        const row = one.at[0] || (one.picture.rows > 2 ? one.picture.rows - 1 : 0); // at first what it said in the end
+        standInWeave(one, [row, stepHere(columnsOf(both()[0]))]);
         paintWeave(one);
       }
       drawShares();
@@ -276,9 +277,12 @@ speak({
     if (!box) return;
     const step = stepHere(columnsOf(both()[0]));
     byId("compared-shares-title").textContent = say("compared-shares", { token: quoted(columnsOf(both()[0])[step]) });
-    const lists = both().map((one) => {
-      const values = arrayOf(one.shares.values);
-      return one.shares.rows.map((row, i) => ({ key: keyOfPart(row), name: nameOfPart(row), value: values.values[i * values.shape[1] + step], role: roleOf(row) }));
+    const [one] = both();
+    const entered = one.task === "translation" ? ["<bos>", ...one.target.pieces] : one.tokens.pieces;
+    const before = quoted(entered[step]);
+    const lists = both().map(({ shares }) => {
+      const values = arrayOf(shares.values);
+      return shares.rows.map((row, i) => ({ key: keyOfPart(row), name: nameOfPart(row, before), value: values.values[i * values.shape[1] + step], role: roleOf(row) }));
     });
     const largest = Math.max(...lists.flat().map(({ value }) => value));
     lists.forEach((rows, side) => {

@@ -68,7 +68,7 @@ speak({
 });
 
 {
-  const CURVE = { width: 720, height: 220, left: 44, right: 12, top: 12, bottom: 30 };
+  const CURVE = { width: 720, widest: 832, height: 220, left: 44, right: 12, top: 12, bottom: 30 }; // pixels
 
   section({
     id: "learned",
@@ -77,6 +77,7 @@ speak({
     draw(box) {
       if (whole.inspections.length < 2) return prose("learned", say("learned-none"));
       prose("learned", say(`learned-prose-${data.task}`, { count: whole.inspections.length }));
+      CURVE.width = Math.min(box.clientWidth || CURVE.width, CURVE.widest);
       box.append(
         make("p", { class: "reading", id: "learned-now" }, nowSaid()),
         make("h3", {}, say("learned-curve")),

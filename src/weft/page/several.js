@@ -52,12 +52,17 @@ function nameOfNumber(number) {
   return number === 2 && whole.kind === "models" ? say("turner-forced", { name: shown[1], first: shown[0] }) : shown[number];
 }
 
-// The names, of folders their ends, as far as these differ.
+// The names, of folders as much of their ends as tells them apart.
 function shortNames() {
   const { names, kind } = whole;
   if (kind !== "models") return names;
-  const ends = names.map((name) => name.replace(/\/+$/, "").split("/").at(-1));
-  return ends[0] === ends[1] ? names : ends;
+  const parts = names.map((name) => name.replace(/\/+$/, "").split("/"));
+  const longest = Math.max(...parts.map(({ length }) => length));
+  for (let count = 1; count < longest; count++) {
+    const ends = parts.map((each) => each.slice(-count).join("/"));
+    if (ends[0] !== ends[1]) return ends;
+  }
+  return names;
 }
 
 // Turn to another inspection; what is in view stays where it is.
