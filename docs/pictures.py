@@ -28,6 +28,7 @@ SENTENCE = "My sister is drinking tea in the kitchen."
 CHOSEN = "喝"  # the token that all pictures of the page are about
 SIZE = {"width": 1000, "height": 960}
 MARGIN = 24
+PAINTED = 600  # milliseconds
 SCALE = 1.75  # pixels of a picture for each of the page
 COLORS = 255  # of a picture, so that it is a small file
 MOST_BYTES = 200_000
@@ -76,6 +77,8 @@ def photograph_pages(browser: Browser) -> None:
 def photograph_loom(page: Page, picture: Path) -> None:
     """Photograph the loom with its heading, and a margin around it."""
     page.evaluate("document.querySelector('#ribbon').style.position = 'static'")
+    page.evaluate("document.querySelector('#loom').scrollIntoView()")
+    page.wait_for_timeout(PAINTED)  # it is painted when it comes into view
     around = page.locator("section#loom").bounding_box()
     heading = page.locator("section#loom h2").bounding_box()
     assert around is not None
@@ -87,7 +90,7 @@ def photograph_loom(page: Page, picture: Path) -> None:
         "width": around["width"] + 2 * MARGIN,
         "height": around["y"] + around["height"] + MARGIN - top,
     }
-    keep(page.screenshot(full_page=True, clip=clip), picture)
+    keep(page.screenshot(clip=clip), picture)
 
 
 def keep(content: bytes, picture: Path) -> None:
