@@ -14,6 +14,8 @@ from weft.inspection.look import inspect_text
 from weft.inspection.report import write_report
 from weft.tasks.opening import load_task
 
+# what is out of sight is not laid out, and then has no text
+ALL = "document.documentElement.style.setProperty('--far', 'visible')"
 SETTLE = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -40,6 +42,7 @@ def open_data(browser, watch, window, tmp_path):
         watch(page, address)
         page.goto(address)
         page.wait_for_selector("#rail a", state="attached")  # it unpacks itself first
+        page.evaluate(ALL)
         return page
 
     yield opened
@@ -328,8 +331,9 @@ def test_looks_that_are_left_out_are_said_to_be(page):
     page.evaluate("() => { delete data.looks.cross; data.looks.left_out = ['cross']; }")
     go(page, kind="cross", step=1)
     assert "are left out of this page" in page.locator("#onelook-box").inner_text()
-    page.get_by_role("radio", name="Encoder", exact=True).first.check(force=True)
-    go(page, kind="encoder")
+    encoder = page.locator("input[name=onelook-kind][value=encoder]")
+    encoder.evaluate("input => input.click()")
+    assert page.evaluate("place.kind") == "encoder"
     assert page.locator("#onelook-strips").is_visible()
 
 
