@@ -128,7 +128,7 @@ class _Model(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Shares:
-    """What source tokens wrote into the product of each row's final state with its `readout` (R,
+    """The shares of source tokens in the product of each row's final state with its `readout` (R,
     D), by the looks of all layers, each norm's scale as it was: `values` (R, S), 0 behind a row's
     own source.
 

@@ -18,7 +18,7 @@ MOST_WANTED = 100_000  # sources; a search that was given up leaves its own behi
 
 
 class Memories:
-    """What an engine's encoder gave for some sources, of those that are `wanted` alone.
+    """The keys and values that an engine's encoder gave for some sources, the `wanted` ones alone.
 
     Each is taken once. Where there are too many bytes the oldest are dropped. Any threads use it.
     """

@@ -373,14 +373,28 @@ def source_looks(
     passed = translation_pass(weights, src, [BOS_ID, *tgt[:-1]])
     back = traced(weights, "decoder", passed.record, _readout(weights, tgt))
     by_head = carried(back, "cross", "cross", passed.record)
-    looks = np.concatenate(passed.record.cross).astype(np.float64)  # layers H T S
-    logs = np.log(looks, out=np.zeros_like(looks), where=looks > 0)
-    entropies = -(looks * logs).sum(-1)
-    counts = np.abs(by_head).sum(-1)
-    in_all = counts.sum((0, 1)) * np.log(len(src))
-    even = (counts * entropies).sum((0, 1))
-    evenness = np.divide(even, in_all, out=np.zeros_like(in_all), where=in_all > 0)
-    return by_head.sum((0, 1)), evenness
+    looks = np.concatenate(passed.record.cross)  # layers H T S
+    shares: Numbers = by_head.sum((0, 1))
+    if len(src) == 1:
+        return shares, np.zeros(len(tgt))
+    return shares, _evenness(looks.astype(np.float64), by_head)
+
+
+def _evenness(looks: Numbers, by_head: Numbers) -> Numbers:
+    """Compute how even looks (layers, H, T, S) were, each counted by what it carried."""
+    smallest = np.finfo(np.float64).tiny
+    above_0 = np.maximum(looks, smallest)
+    products = looks * np.log(above_0)
+    entropies = -products.sum(-1)
+    sizes = np.abs(by_head)
+    counts = sizes.sum(-1)
+    weighted = counts * entropies
+    even = weighted.sum((0, 1))
+    carried_in_all = counts.sum((0, 1))
+    most = carried_in_all * np.log(looks.shape[-1])
+    divisor = np.maximum(most, smallest)
+    evenness: Numbers = even / divisor
+    return evenness
 
 
 def embedding_shares(

@@ -186,8 +186,8 @@ def _firsts(word_of: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What some tokens spell together: its text without the white space around it, whether that
-    stands before and behind it, whether it is of a script without spaces between words, and whether
+    """The text that some tokens spell: that without the white space around it, whether there is
+    some before and behind it, whether it is of a script without spaces between words, and whether
     it is nothing but marks.
     """
 

@@ -21,11 +21,14 @@ def evenness(weights: Floats, visible: NDArray[np.integer] | None = None) -> Flo
     `visible` (..., Q) is how many keys a query may see, all of them without it. Of one key alone
     the share is 0.
     """
-    count = np.asarray(weights.shape[-1] if visible is None else visible)
-    logs = np.log(np.where(weights > 0, weights, 1))
-    entropy = -(weights * logs).sum(-1)
-    most = np.log(np.maximum(count, 2))
-    shares: Floats = np.where(count > 1, entropy / most, 0)
+    num_keys = weights.shape[-1]
+    count = np.asarray(num_keys if visible is None else visible)
+    above_0 = np.where(weights > 0, weights, 1)
+    products = weights * np.log(above_0)
+    entropy = -products.sum(-1)
+    several = np.maximum(count, 2)
+    share = entropy / np.log(several)
+    shares: Floats = np.where(count > 1, share, 0)
     return shares
 
 
@@ -33,11 +36,13 @@ def is_flat(
     weights: Floats, visible: NDArray[np.integer] | None = None
 ) -> NDArray[np.bool_]:
     """Return for each query whether its weights are flat, (..., Q)."""
-    return evenness(weights, visible) > FLAT
+    shares = evenness(weights, visible)
+    return shares > FLAT
 
 
 def is_flat_map(
     weights: Floats, visible: NDArray[np.integer] | None = None
 ) -> NDArray[np.bool_]:
     """Return for each map whether it is flat in the mean of its queries, (...)."""
-    return evenness(weights, visible).mean(-1) > FLAT
+    mean = evenness(weights, visible).mean(-1)
+    return mean > FLAT

@@ -366,7 +366,7 @@ class _Pairs:
 
     @classmethod
     def of(cls, ranked: Mapping[SourceRow, list[Hypothesis]]) -> "_Pairs":
-        """Pair each hypothesis with its row."""
+        """Join each hypothesis to its row."""
         sources = []
         targets = []
         for row, hypotheses in ranked.items():

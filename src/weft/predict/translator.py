@@ -287,7 +287,7 @@ class Translator(TellsLanguages, LooksInside):
     def source_shares(
         self, texts: Sequence[str]
     ) -> list[tuple[Hypothesis, Floats]] | None:
-        """Translate texts as `translate` does; return for each row of theirs what was found, and
+        """Translate texts as `translate` does; return for each of their rows what was found, and
         what each source token wrote into the logits (T, S), in nats above the mean of the
         vocabulary. None where a model has no shares.
         """

@@ -152,8 +152,11 @@ class Rows:
         """Choose the character to show in each column of row i, and how many from it on are marked:
         those of its match, if any.
         """
-        places = [match.start() if match else None for match in matches]
-        sizes = [len(match[0]) if match else 0 for match in matches]
+        places: list[int | None] = []
+        sizes = []
+        for match in matches:
+            places.append(match.start() if match else None)
+            sizes.append(len(match[0]) if match else 0)
         return self.around(i, places), tuple(sizes)
 
     def around(self, i: int, places: Sequence[int | None]) -> tuple[int, ...]:

@@ -1,5 +1,4 @@
-"""How much of what a translator wrote came from the source: evidence for what it repeats or makes
-up.
+"""The share of the source in what a translator wrote: evidence for what it repeats or makes up.
 
 The share of the source in a token is what all looks at the source wrote into its logit, above the
 mean of the vocabulary (`weft.engine.stream`).
