@@ -17,14 +17,16 @@ def merges_of(word: str, ranks: Mapping[Pair, int]) -> list[Pair]:
     of equal ones the leftmost, until no pair is known.
     """
     pieces = list(word)
+    never = len(ranks)
     found: list[Pair] = []
     while True:
         pairs = list(pairwise(pieces))
-        known = [ranks[pair] for pair in pairs if pair in ranks]
-        if not known:
+        found_ranks = [ranks.get(pair, never) for pair in pairs]
+        best = min(found_ranks, default=never)
+        if best == never:
             return found
-        best = min(known)
-        place = next(n for n, pair in enumerate(pairs) if ranks.get(pair) == best)
+        place = found_ranks.index(best)
         pair = pairs[place]
+        end = place + 2
         found.append(pair)
-        pieces[place : place + 2] = ["".join(pair)]
+        pieces[place:end] = ["".join(pair)]

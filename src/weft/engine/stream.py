@@ -91,7 +91,8 @@ def log_sum_exp(logits: Numbers | Floats) -> Numbers:
     """Compute log(sum(exp(x))) over the last dimension."""
     largest = logits.max(-1, keepdims=True)
     powers = np.exp(logits - largest)
-    total: Numbers = np.log(powers.sum(-1, dtype=np.float64))
+    sums = powers.sum(-1, dtype=np.float64)
+    total: Numbers = np.log(sums)
     return total + largest[..., 0]
 
 
@@ -122,23 +123,31 @@ def lens(passed: Pass, written: Sequence[int]) -> Lens:
     norm = passed.weights.decoder_norm
     states = [record.decoder_states[0]]
     states += [part.after for part in record.decoder_parts[:-1]]
-    said = [model.output(model.final(state[0], norm)) for state in states]
+    said = []
+    for state in states:
+        last = model.final(state[0], norm)
+        said.append(model.output(last))
     return lens_of([*said, passed.logits], rows, written)
 
 
 def lens_of(logits: Sequence[Floats], rows: list[Row], written: Sequence[int]) -> Lens:
     """Return the lens by the logits (T, V) after each part."""
-    found = [_leading(each) for each in logits]
-    ids = np.stack([ids for ids, _ in found])
-    tops = np.stack([tops for _, tops in found])
     places = np.arange(len(written))
-    own = np.stack([each[places, list(written)] for each in logits])
-    total = np.stack([log_sum_exp(each) for each in logits])
+    chosen = list(written)
+    ids = []
+    probabilities = []
+    own = []
+    for each in logits:
+        leading, tops = _leading(each)
+        total = log_sum_exp(each)
+        ids.append(leading)
+        probabilities.append(np.exp(tops - total[:, None]))
+        own.append(np.exp(each[places, chosen] - total))
     return Lens(
         rows,
-        ids,
-        np.exp(tops - total[..., None]),
-        np.exp(own - total),
+        np.stack(ids),
+        np.stack(probabilities),
+        np.stack(own),
     )
 
 
@@ -172,7 +181,7 @@ def _sublayers(layer: Layer) -> list[tuple[str, Linear]]:
     return [first, *between, ("feed-forward", layer.outer)]
 
 
-# The way back
+# Backwards
 # --------------------------------------------------------------------------------------
 
 
@@ -205,9 +214,9 @@ class Outlet:
         values = look.value[0].astype(np.float64)  # H keys d
         num_heads = len(values)
         shape = *self.direction.shape[:-1], num_heads, -1
-        by_head = (self.direction @ self.output.weight.astype(np.float64)).reshape(
-            shape
-        )
+        weight = self.output.weight.astype(np.float64)
+        by_head = self.direction @ weight
+        by_head = by_head.reshape(shape)
         by_head = by_head.swapaxes(-2, -3)  # ... H L d
         of_values = by_head @ values.swapaxes(-1, -2)
         return of_values * weights[0]
@@ -225,7 +234,10 @@ class Traced:
 
     def first(self) -> "Traced":
         """Keep the first of several directions alone."""
-        outlets = [replace(each, direction=each.direction[0]) for each in self.outlets]
+        outlets = []
+        for outlet in self.outlets:
+            direction = outlet.direction[0]
+            outlets.append(replace(outlet, direction=direction))
         return Traced(outlets, self.start[0], self.biases[0])
 
 
@@ -258,7 +270,7 @@ def _places(
 
 
 class _Back:
-    """A direction on its way back, and the share of the biases that it has passed."""
+    """A direction that goes backwards, and the share of the biases that it has passed."""
 
     def __init__(self, weights: Weights, direction: Numbers) -> None:
         self.weights = weights
@@ -270,7 +282,8 @@ class _Back:
     ) -> Outlet:
         """Return the outlet of a sublayer, and leave its connection behind."""
         if not self.weights.norm_first:
-            self.through(layer.norms[number], part.before + part.written)
+            entered = part.before + part.written
+            self.through(layer.norms[number], entered)
         stream = self.direction
         if layer.after:
             # only what is added passes this norm, the stream goes by
@@ -332,7 +345,8 @@ def shares(passed: Pass, written: Sequence[int]) -> Shares:
     The last row, `biases`, has all biases: those of norms too.
     """
     weights = passed.weights
-    back = traced(weights, "decoder", passed.record, _readout(weights, written))
+    readout = _readout(weights, written)
+    back = traced(weights, "decoder", passed.record, readout)
     rows, values = embedding_shares(weights, passed.ids, back.start)
     for outlet in back.outlets:
         rows.append(outlet.row)
@@ -341,15 +355,17 @@ def shares(passed: Pass, written: Sequence[int]) -> Shares:
     values.append(back.biases + _own_bias(weights, written))
     table = np.stack(values)
     logit = _above_mean(passed, written)
-    error = np.abs(table.sum(0) - logit).max()
+    differences = np.abs(table.sum(0) - logit)
+    error = differences.max()
     by_head = {"decoder": carried(back, "self", "decoder", passed.record)}
     source = tokens = None
     if weights.src is not None:
         by_head["cross"] = carried(back, "cross", "cross", passed.record)
         tokens = by_head["cross"].sum((0, 1))
-        source = np.sum(
-            [o.share() for o in back.outlets if o.row.part == "cross"], axis=0
-        )
+        source = np.zeros(len(written))
+        for outlet in back.outlets:
+            if outlet.row.part == "cross":
+                source += outlet.share()
     return Shares(rows, table, logit, float(error), source, tokens, by_head)
 
 
@@ -371,7 +387,8 @@ def source_looks(
     the most possible.
     """
     passed = translation_pass(weights, src, [BOS_ID, *tgt[:-1]])
-    back = traced(weights, "decoder", passed.record, _readout(weights, tgt))
+    readout = _readout(weights, tgt)
+    back = traced(weights, "decoder", passed.record, readout)
     by_head = carried(back, "cross", "cross", passed.record)
     looks = np.concatenate(passed.record.cross)  # layers H T S
     shares: Numbers = by_head.sum((0, 1))
@@ -405,16 +422,19 @@ def embedding_shares(
     """
     side = weights.tgt if tower == "decoder" else weights.src
     assert side is not None
-    scale = weights.embedding_scale
+    scale = np.float64(weights.embedding_scale)
     rows = [Row("token")]
-    values = [dot(direction, side.tokens[ids] * np.float64(scale))]
+    tokens = side.tokens[ids] * scale
+    values = [dot(direction, tokens)]
     if side.positions is not None:
         rows.append(Row("positions"))
-        values.append(dot(direction, side.positions[: len(ids)]))
+        positions = side.positions[: len(ids)]
+        values.append(dot(direction, positions))
     if tower == "decoder":
         for part, n, vectors in parts_beside(weights, ids[None], len(ids)):
             rows.append(Row(part, n=n))
-            values.append(dot(direction, vectors[0] * np.float64(scale)))
+            scaled = vectors[0] * scale
+            values.append(dot(direction, scaled))
     return rows, values
 
 
@@ -451,5 +471,6 @@ def carried(back: Traced, part: str, kind: str, record: Record) -> Numbers:
         if outlet.row.part == part:
             number = outlet.row.layer
             assert number is not None
-            found.append(outlet.carried(maps[number], record.looks[kind][number]))
+            look = record.looks[kind][number]
+            found.append(outlet.carried(maps[number], look))
     return np.stack(found)

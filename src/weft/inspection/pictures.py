@@ -116,7 +116,7 @@ def _flat_heads(heads: Floats, is_causal: bool) -> int:
 
 
 def _hatch(panel: Axes, corners: NDArray[np.float64]) -> None:
-    """Hatch what lies inside of the corners (N, 2)."""
+    """Draw hatches inside of the corners (N, 2)."""
     panel.add_patch(
         Polygon(
             corners, fill=False, hatch="////", linewidth=0, edgecolor=ROLES["given"]

@@ -44,15 +44,18 @@ def recurrent_pass(
     nothing of the source but its own first state; `cross` is what the attention makes of the last.
     """
     record = AttentionRecord()
-    ids = [torch.tensor([row], device=device) for row in (src, [BOS_ID, *tgt[:-1]])]
+    tgt_in = [BOS_ID, *tgt[:-1]]
+    read = torch.tensor([src], device=device)
+    ids = torch.tensor([tgt_in], device=device)
+    said = []
     with calling(model):
-        cache = model.prefill(ids[0])
-        states, _ = model.decode(ids[1], cache, record)
-        said = []
-        for hidden in _layers(model, ids[1], cache.state):
+        cache = model.prefill(read)
+        states, _ = model.decode(ids, cache, record)
+        for hidden in _layers(model, ids, cache.state):
             nothing = torch.zeros_like(hidden)
             joined = torch.cat([nothing, hidden], -1)
-            said.append(model.output(torch.tanh(model.combine(joined))))
+            alone = torch.tanh(model.combine(joined))
+            said.append(model.output(alone))
         said.append(model.output(states))
     rows = [Row("recurrent", number) for number in range(len(said) - 1)]
     return RecurrentPass(
@@ -70,9 +73,11 @@ def _layers(
     """Yield the states (1, T, R) of each layer of the decoder, from its first ones on."""
     x = model.tgt_embedding(ids) * model.scale
     for number in range(model.decoder.num_layers):
-        own = tuple(part[number : number + 1].contiguous() for part in first)
+        end = number + 1
+        own = tuple(part[number:end].contiguous() for part in first)
+        begin = own if len(own) > 1 else own[0]
         layer = _layer(model.decoder, number)
-        x, _ = layer(x, own if len(own) > 1 else own[0])
+        x, _ = layer(x, begin)
         yield x
 
 
@@ -87,32 +92,52 @@ def _layer(layers: nn.GRU | nn.LSTM, number: int) -> nn.GRU | nn.LSTM:
 
 def map_of_recurrent(model: Seq2SeqRecurrent) -> ModelMap:
     """Return the map of a recurrent encoder-decoder."""
-    src, tgt = model.src_embedding.weight, model.tgt_embedding.weight
-    is_one = src is tgt
-    ties = model.projection.weight is tgt
-    boxes = [_embedding("encoder", src, src.numel())]
-    boxes += _boxes("encoder", model.encoder, _count(model.memory))
-    boxes.append(_embedding("decoder", tgt, 0 if is_one else tgt.numel()))
-    boxes += _boxes("decoder", model.decoder, _count(model.bridge))
-    width, hidden = model.projection.in_features, model.decoder.hidden_size
-    own = _count(model.attention) + _count(model.combine)
-    boxes.append(
-        Box("decoder.cross", "decoder", None, "cross", hidden, width, None, own)
-    )
-    numbers = _count(model.projection) - (tgt.numel() if ties else 0)
-    size = len(tgt)
-    boxes.append(Box("output", "output", None, "output", width, size, None, numbers))
-    tied = [["encoder.embedding"] * is_one + ["decoder.embedding"] + ["output"] * ties]
+    src = model.src_embedding.weight
+    tgt = model.tgt_embedding.weight
+    width = model.projection.in_features
+    hidden = model.decoder.hidden_size
+    tied = ["decoder.embedding"]
+    of_tgt = tgt.numel()
+    of_output = _count(model.projection)
+    if src is tgt:
+        tied.insert(0, "encoder.embedding")
+        of_tgt = 0
+    if model.projection.weight is tgt:
+        tied.append("output")
+        of_output -= tgt.numel()
+    of_cross = _count(model.attention) + _count(model.combine)
+    boxes = [
+        _embedding("encoder", src, src.numel()),
+        *_boxes("encoder", model.encoder, _count(model.memory)),
+        _embedding("decoder", tgt, of_tgt),
+        *_boxes("decoder", model.decoder, _count(model.bridge)),
+        _box("decoder", "cross", (hidden, width), of_cross),
+        _box("output", "output", (width, len(tgt)), of_output),
+    ]
     cell = "lstm" if isinstance(model.decoder, nn.LSTM) else "gru"
     shape = {"d_model": width, "d_hidden": hidden, "cell": cell}
-    sizes = {"source": len(src), "target": size}
-    return ModelMap(boxes, [each for each in tied if len(each) > 1], shape, sizes)
+    sizes = {"source": len(src), "target": len(tgt)}
+    groups = [tied] if len(tied) > 1 else []
+    return ModelMap(boxes, groups, shape, sizes)
+
+
+def _box(
+    tower: str,
+    part: str,
+    ends: tuple[int, int],
+    numbers: int,
+    layer: int | None = None,
+) -> Box:
+    places = [tower, part]
+    if layer is not None:
+        places.insert(1, str(layer))
+    name = "output" if part == "output" else ".".join(places)
+    return Box(name, tower, layer, part, *ends, None, numbers)
 
 
 def _embedding(tower: str, table: Tensor, numbers: int) -> Box:
     count, width = table.shape
-    name = f"{tower}.embedding"
-    return Box(name, tower, None, "embedding", count, width, None, numbers)
+    return _box(tower, "embedding", (count, width), numbers)
 
 
 def _boxes(tower: str, layers: nn.GRU | nn.LSTM, beside: int) -> list[Box]:
@@ -120,16 +145,19 @@ def _boxes(tower: str, layers: nn.GRU | nn.LSTM, beside: int) -> list[Box]:
     and the first one's of a decoder.
     """
     found = []
+    count = layers.num_layers
+    with_others = count - 1 if tower == "encoder" else 0
     directions = 2 if layers.bidirectional else 1
-    for number in range(layers.num_layers):
-        own = [p for name, p in layers.named_parameters() if f"_l{number}" in name]
-        numbers = sum(parameter.numel() for parameter in own)
-        last = layers.num_layers - 1 if tower == "encoder" else 0
-        numbers += beside if number == last else 0
-        entered = layers.input_size if number == 0 else directions * layers.hidden_size
-        name = f"{tower}.{number}.recurrent"
-        ends = entered, directions * layers.hidden_size
-        found.append(Box(name, tower, number, "recurrent", *ends, None, numbers))
+    left = directions * layers.hidden_size
+    entered = layers.input_size
+    for number in range(count):
+        numbers = beside if number == with_others else 0
+        for name, parameter in layers.named_parameters():
+            if f"_l{number}" in name:
+                numbers += parameter.numel()
+        ends = entered, left
+        found.append(_box(tower, "recurrent", ends, numbers, number))
+        entered = left
     return found
 
 

@@ -15,6 +15,8 @@ from weft.engine.weights import Floats
 
 Data: TypeAlias = dict[str, Any]
 
+_LEAST = -2.0  # below each cosine
+
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
@@ -33,37 +35,46 @@ def nearest(table: Floats, ids: Sequence[int], count: int) -> Nearest:
     out, and those that have no vector.
     """
     distinct, places = np.unique(list(ids), return_inverse=True)
-    norms = np.sqrt(np.square(table).sum(1))
+    squares = np.square(table)
+    norms = np.sqrt(squares.sum(1))
     least = np.finfo(np.float32).tiny
-    own = table[distinct] / np.maximum(norms[distinct], least)[:, None]
-    cosines = own @ table.T / np.maximum(norms, least)
-    cosines[:, norms == 0] = -2
-    cosines[:, PAD_ID] = -2
-    cosines[np.arange(len(distinct)), distinct] = -2
+    divisor = np.maximum(norms, least)
+    products = table[distinct] @ table.T
+    cosines = products / divisor
+    cosines /= divisor[distinct, None]
+    rows = np.arange(len(distinct))
+    cosines[:, norms == 0] = _LEAST
+    cosines[:, PAD_ID] = _LEAST
+    cosines[rows, distinct] = _LEAST
     kept = min(count, len(table) - 1)
     best = largest(cosines, kept)
     values = np.take_along_axis(cosines, best, axis=1)
-    return Nearest(best[places], values[places].clip(-1, 1))
+    values = values.clip(-1, 1)
+    return Nearest(best[places], values[places])
 
 
 def largest(values: Floats, count: int) -> Ids:
     """Return where the largest values of each row (L, V) are, (L, count), the largest first; of
     equal ones that are kept the first.
     """
-    if count >= values.shape[1]:
-        places = np.argsort(-values, axis=1, kind="stable")
-        return places[:, :count]
-    kept = np.sort(np.argpartition(-values, count - 1, axis=1)[:, :count], axis=1)
-    order = np.argsort(-np.take_along_axis(values, kept, axis=1), axis=1, kind="stable")
+    width = values.shape[1]
+    least = min(count, width) - 1
+    parted = np.argpartition(-values, least, axis=1)
+    kept = np.sort(parted[:, :count], axis=1)
+    largest_ones = np.take_along_axis(values, kept, axis=1)
+    order = np.argsort(-largest_ones, axis=1, kind="stable")
     return np.take_along_axis(kept, order, axis=1)
 
 
 def pieces_named(tokenizer: Tokenizer, *tables: Any) -> dict[str, str]:
     """Return the readable piece of every id in these arrays, by the id."""
-    found: set[int] = set()
-    for table in tables:
-        found.update(np.unique(np.asarray(table, np.int64)).tolist())
-    return {str(i): tokenizer.pieces([i])[0] for i in sorted(found)}
+    flat = [np.asarray(table, np.int64).flatten() for table in tables]
+    every = np.unique(np.concatenate(flat))
+    found = {}
+    for number in every.tolist():
+        (piece,) = tokenizer.pieces([number])
+        found[str(number)] = piece
+    return found
 
 
 def cuts_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Any] | None:
@@ -73,7 +84,11 @@ def cuts_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Any] | None:
     words = tokenizer.cuts(tokenizer.decode(ids))
     if words is None:
         return None
-    return [[word, [list(pair) for pair in pairs]] for word, pairs in words]
+    found = []
+    for word, pairs in words:
+        joined = [list(pair) for pair in pairs]
+        found.append([word, joined])
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +105,14 @@ class Lexicon:
 
     def to_data(self) -> Data:
         """Return the same as a dictionary."""
-        found: Data = {side: each.to_data() for side, each in self.nearest.items()}
-        return {"nearest": found, "cuts": dict(self.cuts), "pieces": dict(self.pieces)}
+        found: Data = {}
+        for side, each in self.nearest.items():
+            found[side] = each.to_data()
+        return {
+            "nearest": found,
+            "cuts": dict(self.cuts),
+            "pieces": dict(self.pieces),
+        }
 
 
 @dataclass(frozen=True)
@@ -111,10 +132,15 @@ def lexicon_of(shelves: Mapping[str, Shelf], count: int) -> Lexicon:
     cuts = {}
     pieces = {}
     for side, shelf in shelves.items():
-        found[side] = nearest(shelf.table, shelf.ids, count)
-        named = (np.array(shelf.ids), found[side].ids, *shelf.others)
-        pieces[side] = pieces_named(shelf.tokenizer, *named)
-        words = cuts_of(shelf.tokenizer, shelf.ids) if shelf.is_read else None
-        if words is not None:
+        alike = nearest(shelf.table, shelf.ids, count)
+        found[side] = alike
+        pieces[side] = pieces_named(
+            shelf.tokenizer,
+            shelf.ids,
+            alike.ids,
+            *shelf.others,
+        )
+        words = cuts_of(shelf.tokenizer, shelf.ids)
+        if words is not None and shelf.is_read:
             cuts[side] = words
     return Lexicon(found, cuts, pieces)
