@@ -25,7 +25,7 @@ def test_a_page_with_the_model_inside_is_written(
     [
         (("--output", "x.json"), "--live needs --output"),
         (("--json",), "--live needs --output"),
-        ((), "--output is missing"),
+        ((), "--live needs --output"),
         (("another text", "--output", "x.html"), "one model and one sentence"),
     ],
 )
