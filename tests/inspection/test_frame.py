@@ -355,3 +355,22 @@ def test_no_width_scrolls_sideways(
             "[document.documentElement.scrollWidth, document.body.scrollWidth]"
         )
         assert max(widths) <= width, kind
+
+
+def test_the_model_is_drawn_to_its_sizes_and_its_parts_lead_on(page: Any) -> None:
+    boxes = page.evaluate("data.model.boxes")
+    parts = page.locator("#model-box .part")
+    assert parts.count() == len(boxes) == page.locator("#rail-map i").count()
+    side = "area => parseFloat(area.style.getPropertyValue('--side'))"
+    sides = page.locator("#model-box .area").evaluate_all(f"all => all.map({side})")
+    drawn = sorted(side**2 for side in sides)
+    numbers = sorted(box["numbers"] for box in boxes)
+    shares = [number / sum(numbers) for number in numbers]
+    assert [area / 25 for area in drawn] == pytest.approx(shares, abs=2e-3)
+    wanted = [b for b in boxes if (b["part"], b["layer"]) == ("cross", 1)]
+    assert len(wanted) == 1
+    page.locator("#model-box .part[data-kind=cross][data-layer='1']").click()
+    assert page.evaluate("[place.kind, place.layer]") == ["cross", 1]
+    assert page.evaluate("document.activeElement.id") == "looks-title"
+    for where in ("#model-box", "#rail-map"):
+        assert page.locator(f"{where} [aria-current]").count() == 1

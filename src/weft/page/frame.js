@@ -212,6 +212,7 @@ const prose = (id, ...nodes) => byId(`${id}-prose`).replaceChildren(...nodes);
 function drawSections() {
   shownSections = allSections.filter((one) => one.applies(data));
   forgetUnseen();
+  byId("rail-map").replaceChildren();
   byId("sections").replaceChildren(...shownSections.map(frameOf));
   for (const one of shownSections) one.draw(byId(`${one.id}-box`));
   const all = new Set(Object.keys(place));

@@ -23,16 +23,23 @@
       columns.at(-1).append(...data.model.boxes.filter(({ tower }) => tower === "output").map(drawPart));
       box.append(make("div", { class: "towers" }, ...columns), make("p", { class: "caption" }, say("model-caption")));
       prose("model", sayModel());
+      drawRailMap();
     },
     place(changed) {
       if (!["kind", "layer"].some((name) => changed.has(name))) return;
-      for (const button of byId("model-box").querySelectorAll(".part")) {
+      for (const button of root.querySelectorAll("#model-box .part, #rail-map i")) {
         const isHere = button.dataset.kind === place.kind && Number(button.dataset.layer) === place.layer;
         if (isHere) button.setAttribute("aria-current", "true");
         else button.removeAttribute("aria-current");
       }
     },
   });
+
+  // The map once more, small, beside the sections: where the place is in the model.
+  function drawRailMap() {
+    const bars = data.model.boxes.map((box) => make("i", { "data-role": roleOf(box), "data-kind": kindOf(box), "data-layer": box.layer, "data-tower": box.tower }));
+    byId("rail-map").replaceChildren(...bars);
+  }
 
   // A count in words: 1.2 million, 120 万.
   function roughly(count) {
