@@ -207,7 +207,7 @@ function paintHeads(pen, view, shown, x0, y0, { ink, muted, paper, mark }) {
   };
   pen.save();
   pen.beginPath();
-  pen.rect(0, top, left, seen[1] - top);
+  pen.rect(0, top - HEAD_FONT / 2, left, seen[1] - top + HEAD_FONT / 2);
   pen.clip();
   pen.textAlign = "right";
   shown.queries.forEach((piece, row) => {
