@@ -263,7 +263,7 @@ def _matrix(scores: ClassificationScores) -> list[str]:
     wide for a line by the numbers of the rows.
     """
     labels = [score.label for score in scores.per_class]
-    counts = [[f"{n:,}" for n in row] for row in scores.confusion]
+    counts = [list(map("{:,}".format, row)) for row in scores.confusion]
     lines = _headed(labels, labels, counts)
     if _width(lines[0]) <= _WIDEST_MATRIX:
         return lines

@@ -206,7 +206,7 @@ def _why_no_model(folder: Path) -> str:
 
 
 def _where_instead(folder: Path) -> str:
-    """Point to the model that a folder is a part of, or to the models in it; "" without any."""
+    """Name the model that a folder is a part of, or models in it; return "" without any."""
     if is_finished(folder.parent):
         return f"; it is a part of {folder.parent}: give that"
     inside = sorted(path for path in folder.iterdir() if is_finished(path))
