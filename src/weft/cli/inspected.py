@@ -1,6 +1,4 @@
-"""What `weft inspect` is asked to look at: a text, several, two models, or a model while it
-learned.
-"""
+"""The arguments of `weft inspect`: a text, several, two models, or a model while it learned."""
 
 import os
 from pathlib import Path

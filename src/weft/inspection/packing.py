@@ -115,10 +115,10 @@ def packed(data: Data, budget: int | None = None) -> Data:
     Of several inspections, each without looks has half of a page's budget.
     """
     if "inspections" in data:
-        several = data["inspections"]
-        shares = [1 if "looks" in each else 2 for each in several]
-        parts = zip(several, shares, strict=True)
-        found = [packed(each, (budget or budget_for(each)) // n) for each, n in parts]
+        found = []
+        for each in data["inspections"]:
+            own = budget or budget_for(each)
+            found.append(packed(each, own if "looks" in each else own // 2))
         return {**data, "inspections": found}
     if budget is None:
         budget = budget_for(data)

@@ -115,8 +115,8 @@ def compare_models(
 
 def have_same_tokens(first: AnyTask, second: AnyTask) -> bool:
     """Return whether two models cut text alike: then a place, and an id, is the same in both."""
-    theirs = zip(first.tokenizers, second.tokenizers, strict=True)
-    return all(a.to_json() == b.to_json() for a, b in theirs)
+    pairs = zip(first.tokenizers, second.tokenizers, strict=True)
+    return all(a.to_json() == b.to_json() for a, b in pairs)
 
 
 def inspect_again(

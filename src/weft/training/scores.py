@@ -16,7 +16,9 @@ def rank(scores: Mapping[str, float]) -> tuple[float, ...]:
 
     A young model's BLEU says nothing, and its loss alone tells progress.
     """
-    return tuple(_rank_of(name, value) for name, value in [*scores.items()][:2])
+    deciding = [*scores.items()][:2]
+    ranks = [_rank_of(name, value) for name, value in deciding]
+    return tuple(ranks)
 
 
 def is_better(scores: Mapping[str, float], best: Mapping[str, float]) -> bool:
@@ -25,19 +27,27 @@ def is_better(scores: Mapping[str, float], best: Mapping[str, float]) -> bool:
     An earlier version may have had other scores, or other ones first: those count that both have,
     in the order of the new evaluation.
     """
-    common = {name: best[name] for name in scores if name in best}
-    if not common:
+    names = [name for name in scores if name in best]
+    if not names:
         return True
-    return rank({name: scores[name] for name in common}) > rank(common)
+    now = {name: scores[name] for name in names}
+    before = {name: best[name] for name in names}
+    return rank(now) > rank(before)
 
 
 def is_decided_by_loss(scores: Mapping[str, float]) -> bool:
     """Return whether the first score is too low to say anything, so that the loss decides."""
-    name, value = next(iter(scores.items()), ("", 0.0))
-    return value < LEAST.get(name, value)
+    if not scores:
+        return False
+    name, value = next(iter(scores.items()))
+    least = LEAST.get(name, value)
+    return value < least
 
 
 def _rank_of(name: str, value: float) -> float:
     if name.endswith("loss"):
         return -value
-    return value if value >= LEAST.get(name, value) else 0.0
+    least = LEAST.get(name, value)
+    if value < least:
+        return 0.0
+    return value
