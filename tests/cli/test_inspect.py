@@ -16,7 +16,8 @@ TEXT = "My sister is drinking tea in the kitchen."
 def test_without_output_a_table_is_printed(command: Command) -> None:
     ended = command("inspect", weft.DEMO, TEXT)
     assert (ended.code, ended.messages) == (0, [])
-    *table, last = ended.lines
+    *table, blank, last = ended.lines
+    assert blank == ""
     assert table == weft.load(weft.DEMO).inspect(TEXT).lines()
     assert last == "The whole, as a page: --output inside.html"
     assert max(map(cell_len, ended.lines)) <= 60

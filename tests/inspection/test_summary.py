@@ -12,7 +12,7 @@ from rich.cells import cell_len
 import weft
 from weft.console.tables import columns_of, fitted
 from weft.inspection.look import inspect_text
-from weft.inspection.several import Several, inspect_sentences
+from weft.inspection.several import Several, compare_models, inspect_sentences
 from weft.inspection.summary import FLAT, MOST_ROWS, summary, summary_of
 from weft.tasks.opening import load_task
 
@@ -110,7 +110,7 @@ def test_without_shares_the_word_that_was_looked_at_is_named() -> None:
     alive = one_head_on(1, 2, 5)
     lines = summary_of(translation(pieces, ["x", "y"], alive))
     assert row_of(lines, "x")[4] == "drinking"
-    assert not any("source:" in line for line in lines)
+    assert not any("source" in line for line in lines)
     lines = summary_of(translation(pieces, ["x", "y"], one_head_on(3, 2, 5)))
     assert row_of(lines, "x")[4] == "."
     lines = summary_of(translation(pieces, ["x", "y"], one_head_on(4, 2, 5)))
@@ -193,15 +193,23 @@ def test_a_classifier_names_labels_and_what_each_token_adds() -> None:
     assert "… and 1 more labels" in lines
 
 
-def test_several_texts_stand_below_each_other_under_their_names() -> None:
+def test_several_texts_stand_below_each_other() -> None:
     texts = ["My sister is drinking tea.", "My mother is reading a book at home."]
     task = load_task(weft.DEMO)
     lines = summary(inspect_sentences(task, texts))
-    heads = [line for line in lines if line.startswith("— ")]
-    assert heads == [f"— {text}" for text in texts]
+    assert [line for line in lines if line in texts] == texts
     assert [line.split()[4] for line in lines if line.startswith("茶")] == ["tea"]
     assert [line.split()[4] for line in lines if line.startswith("书")] == ["book"]
     assert max(map(cell_len, lines)) <= 60
+
+
+def test_two_models_stand_below_their_names() -> None:
+    task = load_task(weft.DEMO)
+    found = compare_models([task, task], ["runs/a", "runs/b"], "My sister is here.")
+    lines = summary(found)
+    heads = [line for line in lines if line.startswith("— ")]
+    assert heads == ["— runs/a", "— runs/b"]
+    assert sum(line.startswith("token ") for line in lines) == 2
 
 
 def test_a_model_while_it_learned_has_a_line_for_each_step() -> None:

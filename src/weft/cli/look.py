@@ -101,7 +101,7 @@ def inspect(
     elif output is None:
         from weft.inspection.summary import summary
 
-        print("\n".join([*summary(inspection), WHOLE]))
+        print("\n".join(summary(inspection)).rstrip(), WHOLE, sep="\n\n")
     elif is_picture:
         from weft.inspection.pictures import draw_inspection
 

@@ -47,7 +47,9 @@ def summary(inspection: Inspection | Several) -> list[str]:
     for name, one in zip(
         inspection.names, inspection.inspections[:count], strict=False
     ):
-        lines += [f"— {fitted(name, WIDTH - 2)}", *summary_of(one.to_data()), ""]
+        if inspection.kind == "models":
+            lines.append(f"— {fitted(name, WIDTH - 2)}")
+        lines += [*summary_of(one.to_data()), ""]
     return lines
 
 
@@ -87,6 +89,8 @@ def _translation(data: Mapping[str, Any]) -> Iterator[str]:
     for place in range(min(count, MOST_ROWS)):
         cells = _token(target, place)
         rows.append((*cells, writers[place], _of_source(data, place)))
+    if not data.get("shares"):
+        rows = [row[:-1] for row in rows]
     yield from table(rows, WIDTH, {1, 3, 5})
     yield from _left(count, MOST_ROWS, "tokens")
     yield ""
