@@ -29,7 +29,7 @@ def test_everything_that_can_be_used_has_a_name(page):
         "button, input, [tabindex='0'], [role=grid], [role=radiogroup], [role=application]"
     )
     names = used.evaluate_all(
-        "all => all.map(e => e.ariaLabel || e.closest('label')?.innerText || e.innerText)"
+        "all => all.map(e => e.ariaLabel || e.labels?.[0]?.innerText || e.innerText)"
     )
     assert len(names) > 20
     assert all(name.strip() for name in names)
