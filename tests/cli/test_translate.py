@@ -1244,7 +1244,7 @@ def test_words_that_were_never_seen_are_told_once_with_their_count(
     text = "".join(f"{line}\n" for line in lines).encode()
     ended = command("translate", tiny_folder, stdin=text)
     notes = [line for line in ended.messages if "never seen" in line]
-    said = "weft: note: 3 words were never seen in training: a, boy, the; the model guesses there, in 3 of 4 texts"
+    said = "weft: note: 3 words were never seen in training: A, boy, the; the model guesses there, in 3 of 4 texts"
     assert notes == [f"{said} (lines 2, 3, 4)"]
     assert not any(
         "never seen" in line
@@ -1253,7 +1253,7 @@ def test_words_that_were_never_seen_are_told_once_with_their_count(
     ended = command("translate", tiny_folder, "--json", stdin=text)
     assert ended.err == ""
     found = [json.loads(line)["unknown_words"] for line in ended.lines]
-    assert found == [[], ["a", "boy"], ["the", "boy"], ["boy"]]
+    assert found == [[], ["A", "boy"], ["the", "boy"], ["boy"]]
 
 
 def test_two_sentences_on_a_line_are_both_translated(
