@@ -255,7 +255,7 @@ def test_a_pivot_is_named_and_a_model_chosen(open_page: Any, server: StandIn) ->
     page = open_page()
     page.locator("#source").select_option("de")
     translate(page, "Ein Hund", "a dog")
-    page.locator("#model").select_option("de-en-small")
+    page.locator("select#model").select_option("de-en-small")
     page.wait_for_function(
         "() => document.getElementById('notes').innerText === 'Model: de-en-small.'"
     )
@@ -345,7 +345,7 @@ def test_a_model_that_knows_little_comes_with_sentences_to_try(
     assert page.locator("#examples").is_hidden()
     assert page.locator("#notes li", has_text=said).count() == 1
     page.locator("#text").fill("")
-    page.locator("#model").select_option("de-en-small")
+    page.locator("select#model").select_option("de-en-small")
     assert examples.count() == 0
 
 
@@ -617,7 +617,7 @@ def test_a_text_is_classified_as_one_types(open_page: Any, server: StandIn) -> N
 
 def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> None:
     page = open_page("inside")
-    page.locator("#model").select_option("de-en")
+    page.locator("select#model").select_option("de-en")
     page.locator("#look-text").fill("Ein Hund rennt")
     page.wait_for_selector("#looks-own canvas")
     tokens = page.locator("#ribbon-source button")
@@ -649,10 +649,10 @@ def test_pictures_change_with_the_task_of_the_model(open_page: Any) -> None:
     page = open_page("inside")
     page.locator("#look-text").fill("Ein Hund")
     page.wait_for_selector("#lanes")
-    page.locator("#model").select_option("questions")
+    page.locator("select#model").select_option("questions")
     page.wait_for_selector("#reasons")
     assert page.locator("#lanes").count() == 0
-    page.locator("#model").select_option("plays")
+    page.locator("select#model").select_option("plays")
     page.wait_for_selector("#reasons", state="detached")
 
 
@@ -663,7 +663,7 @@ def test_a_translation_leads_to_its_inside(open_page: Any) -> None:
     page.locator("#look").click()
     page.wait_for_selector("#looks-own canvas")
     assert page.locator("#look-text").input_value() == "Ein Hund"
-    assert page.locator("#model").input_value() == "de-en"
+    assert page.locator("select#model").input_value() == "de-en"
     assert page.locator("#way").is_hidden()
     page.locator("#look-text").fill("Eine Katze")
     for view in ("models", "inside"):
@@ -699,7 +699,7 @@ def test_inside_of_a_translation_by_two_models_it_says_which_is_shown(
     way = page.locator("#way:not([hidden])")
     way.wait_for()
     assert way.inner_text().startswith("de-en, en-zh translated this one after the")
-    page.locator("#model").select_option("en-zh")
+    page.locator("select#model").select_option("en-zh")
     page.wait_for_selector("#way", state="hidden")
 
 
@@ -710,7 +710,7 @@ def test_what_was_typed_is_looked_at_from_the_menu_too(open_page: Any) -> None:
     page.locator("nav a[href='#inside']").click()
     page.wait_for_selector("#lanes")
     assert page.locator("#look-text").input_value() == "Ein Hund rennt"
-    assert page.locator("#model").input_value() == "de-en"
+    assert page.locator("select#model").input_value() == "de-en"
     options = page.locator("#model option").all_inner_texts()
     assert "plays · language model" in options
     page.locator("#look-text").fill("Eine Katze")

@@ -34,7 +34,7 @@ def test_every_view_is_filled(page: Any) -> None:
     page.locator("#target").select_option("de")
     page.locator("#text").fill("Maria is at home.\n\nTom is here.")
     page.wait_for_function("() => document.querySelectorAll('.line').length === 3")
-    page.get_by_text("By en-de.").wait_for()
+    page.get_by_text("Model: en-de.").wait_for()
     assert page.locator("#complaint").is_hidden()
     go(page, "generate")
     page.locator("#prompt").fill("To be")
@@ -48,13 +48,13 @@ def test_every_view_is_filled(page: Any) -> None:
     assert page.locator("#labels li").count() > 1
     go(page, "inside")
     page.locator("#look-text").fill("Maria is at home.")
-    for model, section in (
-        ("en-de", "beam"),
-        ("plays", "next"),
-        ("languages", "labels"),
+    for model, section, state in (
+        ("en-de", "lanes", "visible"),
+        ("languages", "reasons", "visible"),
+        ("plays", "reasons", "detached"),
     ):
-        page.locator("#model").select_option(model)
-        page.wait_for_selector(f"#{section}-section:not([hidden])")
+        page.locator("select#model").select_option(model)
+        page.wait_for_selector(f"#{section}", state=state)
     assert page.locator("#complaint").is_hidden()
     go(page, "models")
     page.wait_for_function("() => document.querySelectorAll('.history h3').length >= 5")
