@@ -269,7 +269,7 @@ def test_an_option_that_is_not_there(
         ),
         (
             "inspect m a dog --output x.html",
-            "unexpected 'dog': weft inspect takes FOLDER TEXT...; put a text with spaces in quotes",
+            "unexpected 'dog': weft inspect takes FOLDER TEXTS...; put a text with spaces in quotes",
         ),
     ],
 )

@@ -120,7 +120,10 @@ def said_on_the_way(passed: Any, is_multi: bool) -> Any:
     "settings",
     [
         ("classify-modern",),
-        ("classify-modern", "model.pooling=first", "model.ngrams=2"),
+        pytest.param(
+            ("classify-modern", "model.pooling=first", "model.ngrams=2"),
+            marks=pytest.mark.long,
+        ),
         ("classify-fast", "data.label_separator=;"),
         ("imdb-classifier",),
     ],

@@ -51,7 +51,7 @@ def refuse_words(texts: list[str]) -> None:
     are_words = [len(text.split()) == 1 and max(text) < _SPACELESS for text in texts]
     if len(texts) > 1 and all(are_words):
         raise UsageError(
-            f"unexpected {texts[1]!r}: weft inspect takes FOLDER TEXT...; put a text with spaces in quotes; "
+            f"unexpected {texts[1]!r}: weft inspect takes FOLDER TEXTS...; put a text with spaces in quotes; "
             "see weft inspect --help"
         )
 

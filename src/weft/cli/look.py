@@ -41,7 +41,6 @@ def inspect(
     texts: Annotated[
         list[str],
         typer.Argument(
-            metavar="TEXT...",
             help="A sentence, or several; or the folder of another model and a sentence, to compare both.",
         ),
     ],

@@ -31,6 +31,10 @@ PAD_ID = 0
 _HIDDEN = -1e38
 _ROOT_OF_2 = math.sqrt(2)
 
+# for products: the libraries that compute them may take in what lies beside a small matrix, and
+# then say that something was no number
+quietly = np.errstate(invalid="ignore")
+
 _exact_erf = np.vectorize(math.erf, otypes=[np.float64])
 
 Ids: TypeAlias = NDArray[np.integer]
@@ -44,6 +48,7 @@ Sublayer: TypeAlias = Callable[[Floats], Floats]
 # --------------------------------------------------------------------------------------
 
 
+@quietly
 def linear(x: Floats, layer: Linear) -> Floats:
     """Compute x W^T + b."""
     product = x @ layer.weight.T
@@ -59,6 +64,7 @@ def softmax(scores: Floats) -> Floats:
     return powers / total
 
 
+@quietly
 def attention(
     query: Floats, key: Floats, value: Floats, mask: Flags | None
 ) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.engine.ngrams import beside, parts_beside
-from weft.engine.plain import PlainTransformer
+from weft.engine.plain import PlainTransformer, quietly
 from weft.engine.record import Look, Part, Record
 from weft.engine.weights import Floats, Layer, Linear, Norm, Weights
 
@@ -207,6 +207,7 @@ class Outlet:
             return np.zeros(self.direction.shape[:-1])
         return self.direction @ self.output.bias.astype(np.float64)
 
+    @quietly
     def carried(self, weights: Floats, look: Look) -> Numbers:
         """Compute for an attention what each head has written from each key, (..., H, L, keys):
         the attention weight times the share of the value. Their sum is the share.
@@ -339,6 +340,7 @@ class Shares:
     carried: dict[str, Numbers]
 
 
+@quietly
 def shares(passed: Pass, written: Sequence[int]) -> Shares:
     """Divide the logits of the tokens (T) that were written among all that added to them.
 
@@ -369,6 +371,7 @@ def shares(passed: Pass, written: Sequence[int]) -> Shares:
     return Shares(rows, table, logit, float(error), source, tokens, by_head)
 
 
+@quietly
 def source_shares(weights: Weights, src: Sequence[int], tgt: Sequence[int]) -> Numbers:
     """Compute what the looks at each source token have written of each target token's logit above
     the mean of the vocabulary (T, S): the sum over all layers and heads.

@@ -86,10 +86,10 @@ function lookingRules(kind) {
     rules.diagonal = (row, key) => keys.length > 4 && Math.abs(key - row * slope) <= 1;
     return rules;
   }
-  // a translator's decoder is at what it wrote last, which a column of its own stands for
-  if (!offset) rules.itself = (row, key) => key === row;
-  rules.previous = (row, key) => key === row - 1 + offset;
-  rules["before-previous"] = (row, key) => key === row - 2 + offset;
+  // a decoder stands at what it has read last: in a translator that is what was just written, whose column is the row's
+  rules.itself = (row, key) => key === row;
+  rules.previous = (row, key) => key === row - 1;
+  rules["before-previous"] = (row, key) => key === row - 2;
   if (kind === "encoder") rules.next = (row, key) => key === row + 1;
   if (!offset) rules.same = (row, key) => key !== row && keys[key] === queries[row];
   return rules;
@@ -114,7 +114,7 @@ speak({
     "heads-next": "next token, {value}",
     "heads-same": "the same token elsewhere, {value}",
     "heads-recent": "the last four tokens, {value}",
-    "heads-sharp": "one token by its content, {value}",
+    "heads-sharp": "one token at a time, {value}",
     "heads-mixed": "mixed; most at {key}, {value}",
   },
   zh: {
@@ -129,7 +129,7 @@ speak({
     "heads-next": "后一个词元，{value}",
     "heads-same": "别处的相同词元，{value}",
     "heads-recent": "最近四个词元，{value}",
-    "heads-sharp": "按内容选一个词元，{value}",
+    "heads-sharp": "每次一个词元，{value}",
     "heads-mixed": "混合；最关注 {key}，{value}",
   },
 });

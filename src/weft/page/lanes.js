@@ -7,8 +7,8 @@ speak({
       "The decoder does not take the most probable token and forget the rest: at each step it keeps the {beam} most probable beginnings, here one above " +
       "the other, the most probable one on top.",
     "lanes-prose-one": "This search keeps one beginning alone: at each step it takes the most probable token.",
-    "lanes-lost": "The translation was itself only number {rank} at step {step}: who takes the most probable token at once would have lost it there.",
-    "lanes-first": "The translation was on top at every step: taking the most probable token at once would have found it too.",
+    "lanes-lost": "At step {step} the translation takes {piece}, though {other} is more probable there: who takes the most probable token at once would have written another one.",
+    "lanes-first": "At every step the translation takes the most probable token: a search that keeps one beginning alone finds it too.",
     "lanes-reading": "Step {step}, lane {rank}, {piece}: probability {probability}, log-probability of the whole beginning {total}; {fate}.",
     "lanes-text": "So far: {text}",
     "lanes-nothing": "Step {step}, lane {rank}: nothing was kept here.",
@@ -26,8 +26,8 @@ speak({
     "lanes-title": "搜索",
     "lanes-prose": "解码器并不是只取最可能的词元而忘掉其余：它在每一步保留最可能的 {beam} 个开头，这里上下排列，最可能的在最上面。",
     "lanes-prose-one": "这次搜索只保留一个开头：每一步都取最可能的词元。",
-    "lanes-lost": "这个译文在第 {step} 步只排第 {rank}：如果每一步都只取最可能的词元，就会在那里失去它。",
-    "lanes-first": "这个译文在每一步都排在最上面：每一步只取最可能的词元也会找到它。",
+    "lanes-lost": "译文在第 {step} 步取了 {piece}，虽然那里 {other} 更可能：如果每一步都只取最可能的词元，就会写出另一个译文。",
+    "lanes-first": "译文在每一步都取了最可能的词元：只保留一个开头的搜索也会找到它。",
     "lanes-reading": "第 {step} 步，第 {rank} 道，{piece}：概率 {probability}，整个开头的对数概率 {total}；{fate}。",
     "lanes-text": "到此为止：{text}",
     "lanes-nothing": "第 {step} 步，第 {rank} 道：这里没有保留任何开头。",
@@ -97,15 +97,16 @@ function drawLanes(box) {
   const column = Math.min(place.step, lanes.steps.length - 1);
   standInWeave(lanes.woven, [bestRank(column), column]);
   box.append(make("p", { class: "caption" }, say("lanes-caption", { penalty: data.beam.length_penalty })));
-  prose("lanes", joined([say(data.beam.beam_size > 1 ? "lanes-prose" : "lanes-prose-one", { beam: data.beam.beam_size }), ...worstSaid()]));
+  prose("lanes", joined([say(data.beam.beam_size > 1 ? "lanes-prose" : "lanes-prose-one", { beam: data.beam.beam_size }), ...greedySaid()]));
 }
 
-// Where the translation was lowest.
-function worstSaid() {
-  const best = lanes.places.filter((_, i) => lanes.nodes[i].is_best);
-  if (data.beam.beam_size === 1 || !best.length) return [];
-  const worst = best.reduce((low, each) => (each.rank > low.rank ? each : low));
-  return [say(worst.rank > 0 ? "lanes-lost" : "lanes-first", { rank: worst.rank + 1, step: worst.column + 1 })];
+// Where the translation first takes another token than the most probable one after its own beginning.
+function greedySaid() {
+  if (data.beam.beam_size === 1) return [];
+  const { ids, pieces, alternatives } = data.target;
+  const step = ids.findIndex((id, i) => alternatives[i][0].id !== id);
+  if (step < 0) return [say("lanes-first")];
+  return [say("lanes-lost", { step: step + 1, piece: quoted(pieces[step]), other: quoted(alternatives[step][0].piece) })];
 }
 
 const nodeAt = (rank, column) => lanes.steps[column]?.[rank];

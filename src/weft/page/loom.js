@@ -5,10 +5,12 @@ speak({
     "loom-title": "What the model believed, part by part",
     "loom-translation":
       "Read a column from top to bottom: after each part of the decoder, the token that would have been written had the " +
-      "model stopped there. It begins as what was just written, and turns into the answer.",
+      "model stopped there.",
     "loom-language-modelling":
       "Read a column from top to bottom: after each part, the token that would have been foretold had the model stopped " +
-      "there. It begins as what was just read, and turns into what comes next.",
+      "there.",
+    "loom-tied-translation": "It begins as what was just written, and turns into the answer.",
+    "loom-tied-language-modelling": "It begins as what was just read, and turns into what comes next.",
     "loom-recurrent":
       "Read a column from top to bottom: the token that would have been written had the decoder ended after this layer, without its look at " +
       "the source. The last row is the model’s own answer.",
@@ -30,8 +32,10 @@ speak({
   },
   zh: {
     "loom-title": "模型逐部分的想法",
-    "loom-translation": "从上往下读一列：如果模型在解码器的这一部分之后就停下，会写出哪个词元。开始时是刚写下的词元，后来变成答案。",
-    "loom-language-modelling": "从上往下读一列：如果模型在这一部分之后就停下，会预测哪个词元。开始时是刚读到的词元，后来变成接下来的词元。",
+    "loom-translation": "从上往下读一列：如果模型在解码器的这一部分之后就停下，会写出哪个词元。",
+    "loom-language-modelling": "从上往下读一列：如果模型在这一部分之后就停下，会预测哪个词元。",
+    "loom-tied-translation": "开始时是刚写下的词元，后来变成答案。",
+    "loom-tied-language-modelling": "开始时是刚读到的词元，后来变成接下来的词元。",
     "loom-recurrent": "从上往下读一列：如果解码器在这一层之后就结束，而不看源文，会写出哪个词元。最后一行是模型自己的答案。",
     "loom-classification": "从上往下读：如果模型在这一部分之后就停下，每个标签的概率会是多少。",
     "loom-from-start": "{token} 从一开始就领先。",
@@ -50,6 +54,9 @@ speak({
 const LOOM_HEAD = 34; // pixels above the first row
 const LOOM_DEEPEST = { light: 0.58, dark: 0.5 }; // letters stay readable on the deepest tint
 let loom = null;
+
+// Whether a vector that enters is read as its own token at once: where the output has the matrix of the vectors.
+const isTied = () => (data.model?.tied ?? []).some((names) => names.some((name) => name.includes("output")));
 
 const isDark = () => parseInt(hueOf("paper"), 10) < 128;
 
@@ -139,6 +146,7 @@ function loomTurn(column) {
 function loomProse(column) {
   const isRecurrent = loom.rows[0].part === "recurrent";
   const sentences = [say(`loom-${isRecurrent ? "recurrent" : data.task}`)];
+  if (isTied() && hasWord(`loom-tied-${data.task}`)) sentences.push(say(`loom-tied-${data.task}`));
   if (WRITTEN) sentences.push(loomTurnSaid(column));
   return [joined(sentences)];
 }

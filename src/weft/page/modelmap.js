@@ -126,7 +126,7 @@
   speak({
     en: {
       "model-title": "The model",
-      "model-size": "Your model is {count} numbers; {share} of them are the vectors of words.",
+      "model-size": "Your model is {count} numbers; {share} of them are vectors of tokens and of what stands beside them.",
       "model-norm-before": "Each part reads what came so far, brought to one scale (norm), and adds what it found.",
       "model-norm-after": "Each part reads what came so far and adds what it found; the sum is then brought to one scale (norm).",
       "model-tied": "Some matrices are one and the same: what turns a word into a vector also turns a vector back into a word.",
@@ -154,7 +154,7 @@
     },
     zh: {
       "model-title": "模型",
-      "model-size": "你的模型是 {count} 个数；其中 {share} 是词的向量。",
+      "model-size": "你的模型是 {count} 个数；其中 {share} 是词元及其附加内容的向量。",
       "model-norm-before": "每个部分先把到此为止的内容归一到同一尺度（norm）再读，然后加上自己的发现。",
       "model-norm-after": "每个部分读到此为止的内容，加上自己的发现，再把和归一到同一尺度（norm）。",
       "model-tied": "有些矩阵是同一个：把词变成向量的，也把向量变回词。",

@@ -325,7 +325,7 @@
   speak({
     en: {
       "numbers-title": "Words to numbers",
-      "numbers-tell": "The model does not see letters. {piece} is number {id} of its vocabulary, and enters as a vector of {width} numbers, learned in training.",
+      "numbers-tell": "The model sees no letters, only numbers. {piece} is number {id} of its vocabulary, and enters as a vector of {width} numbers, learned in training.",
       "numbers-added": "A vector that stands for its position is added; the sum is what the first layer reads.",
       "numbers-alone": "Nothing is added for its position.",
       "numbers-rotary": "Its position turns the queries and keys of every look instead.",
@@ -345,7 +345,7 @@
     },
     zh: {
       "numbers-title": "从词到数",
-      "numbers-tell": "模型看不到字母。{piece} 是词表中的第 {id} 个，以一个 {width} 个数的向量进入模型，这些数是训练中学来的。",
+      "numbers-tell": "模型看到的不是字母，而是数。{piece} 是词表中的第 {id} 个，以一个 {width} 个数的向量进入模型，这些数是训练中学来的。",
       "numbers-added": "再加上代表其位置的向量；两者之和就是第一层所读的内容。",
       "numbers-alone": "位置不另加向量。",
       "numbers-rotary": "位置改为在每次看时旋转查询和键。",
