@@ -176,6 +176,7 @@ def test_the_command_of_the_lessons_has_the_settings_of_the_example() -> None:
         "training.label_smoothing": recipe.label_smoothing,
         "training.seed": recipe.seed,
         "training.threads": "none",
+        "training.keep_checkpoints": "doublings",
         "decoding.beam_size": recipe.beam_size,
         "decoding.length_penalty": recipe.length_penalty,
     }

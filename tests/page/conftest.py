@@ -2,11 +2,32 @@
 
 import base64
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from weft.inspection.browser import browser_model, engine_source
+
+# what other tests of this folder have as well, so that the quick suite can do without
+REPEATED = (
+    "annotated-en-zh",
+    "en-zh",
+    "en-de-fast",
+    "toy-de-en",
+    "imdb-classifier",
+    "short ones",
+    "filtered",
+    "NFKC'}",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave these to the long tests."""
+    for item in items:
+        is_ours = item.path.parent == Path(__file__).parent
+        if is_ours and any(name in item.name for name in REPEATED):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="module")

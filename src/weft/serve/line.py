@@ -25,6 +25,8 @@ _FIRST_RATE = (
 # the least share of a step in the rate's average, which is of some seconds: one step that was held
 # up does not make all clients wait longer
 _LEAST_SHARE = 0.002
+# the steps that the first rate counts for: the first of a server are calls that load and plan
+_FIRST_STEPS = 20
 # of the time that a job has, the part that its work may take by estimate
 _SAFE = 0.8
 
@@ -106,7 +108,7 @@ class Line:
             self._charge(self._clients[job.client], job, job.width)
         if seconds > 0:
             self._num_steps += 1
-            share = max(_LEAST_SHARE, 1 / self._num_steps)
+            share = max(_LEAST_SHARE, 1 / (_FIRST_STEPS + self._num_steps))
             self.rate += share * (units / seconds - self.rate)
 
     def ended(self, job: Job) -> None:
