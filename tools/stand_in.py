@@ -369,7 +369,12 @@ class StandIn:
             "task": "classification", "text": text, "lang": "en", "max_len": 128, "cut": n > 20, "ngrams": 1,
             "tokens": tokens, "labels": [{"label": label, "probability": p} for label, p in labels],
             "contributions": [
-                {"label": label, "gradient": [sign * s for s in shares], "left_out": shares, "agreement": 0.9}
+                {
+                    "label": label,
+                    "gradient": [sign * s for s in shares],
+                    "left_out": [sign * s for s in shares],
+                    "agreement": 0.9,
+                }
                 for (label, _), sign in zip(labels, (1, -1), strict=True)
             ],
             "attention": {"encoder": made_up(n, n)},

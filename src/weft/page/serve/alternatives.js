@@ -36,6 +36,7 @@ function option({ text, translation, probability: value }, number, prefix) {
 
 // Below its anchor, and inside of what it stands in.
 function place(popup, anchor) {
+  if (!popup.isConnected) return; // it was closed while its words were on their way
   const inside = popup.parentNode.clientWidth - popup.offsetWidth;
   const left = anchor.offsetLeft - 12;
   popup.style.setProperty("left", `${Math.max(Math.min(left, inside), 0)}px`);

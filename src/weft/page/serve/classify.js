@@ -43,9 +43,9 @@ function signed(value) {
 // The text, each token tinted by what it adds to the label.
 function drawReasons({ tokens, contributions, cut }) {
   const chosen = contributions.find(({ label }) => label === asked) ?? contributions[0];
-  const largest = Math.max(...chosen.gradient.map(Math.abs), LEAST);
+  const largest = Math.max(...chosen.left_out.map(Math.abs), LEAST);
   const pieces = tokens.pieces.map((piece, i) => {
-    const value = chosen.gradient[i];
+    const value = chosen.left_out[i];
     const number = signed(value);
     const shown = piece === "▁" ? "␣" : piece.replace(/^▁/u, "");
     const token = make("span", { class: value < 0 ? "reason below" : "reason above", title: number }, shown, make("small", {}, number));

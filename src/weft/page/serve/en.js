@@ -109,7 +109,7 @@ export default {
   labels: "Labels",
   "labels-empty": "The labels appear here as you type.",
   reasons: "What speaks for “{label}”",
-  "reasons-hint": "Blue tokens raise its probability, orange ones lower it: by gradient times vector.",
+  "reasons-hint": "Blue tokens raise its probability, orange ones lower it: by how much it falls where the token is left out.",
   "reasons-cut": "The label is that of the whole text; the reasons are those of its first {count} tokens.",
   "computing-reasons": "Computing what speaks for the label …",
   "no-reasons": "Why is not shown: {reason}",

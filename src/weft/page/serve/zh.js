@@ -109,7 +109,7 @@ export default {
   labels: "标签",
   "labels-empty": "标签会在您输入时出现在这里。",
   reasons: "支持“{label}”的理由",
-  "reasons-hint": "蓝色词元提高它的概率，橙色词元降低它：按梯度乘以向量计算。",
+  "reasons-hint": "蓝色词元提高它的概率，橙色词元降低它：按去掉该词元后概率下降多少计算。",
   "reasons-cut": "标签针对整段文字；理由只针对前 {count} 个词元。",
   "computing-reasons": "正在计算标签的理由……",
   "no-reasons": "不显示理由：{reason}",
