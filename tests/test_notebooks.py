@@ -79,6 +79,11 @@ def test_from_the_paper_to_the_files_runs(capsys: pytest.CaptureFixture[str]) ->
     assert len(same) >= 9
     assert any("def attention(" in shown for shown in ran.shown)
     out = capsys.readouterr().out
+    variances = re.findall(r"d_k +(\d+): .* products +([\d.]+), scaled ([\d.]+)", out)
+    assert [width for width, *_ in variances] == ["4", "64", "1024"]
+    for width, products, scaled in variances:
+        assert float(products) == pytest.approx(int(width), rel=0.2)
+        assert float(scaled) == pytest.approx(1, rel=0.2)
     assert "greedy     a     probability 0.220" in out
     assert "beam of 4  b c   probability 0.450" in out
 

@@ -153,8 +153,9 @@ def plot(
 
     `what` is "history", of the runs in `folders`: their losses and scores; "schedule": the paper's
     learning rates, or those of a `recipe`, by its name or file; "positions": `max_len` sinusoidal
-    vectors (100) of `d_model` numbers (128); "mask": the decoder's; "smoothing": smoothed targets.
-    Of an inspection it is the attention of each layer, or what each token adds to a label.
+    vectors (100) of `d_model` numbers (128); "mask": the decoder's; "smoothing": targets
+    smoothed by 0.1. Of an inspection it is the attention of each layer, or what each token adds to
+    a label.
 
     Raises weft.errors.MissingPackage without matplotlib or, for all but the history, PyTorch;
     UsageError for another `what` and for what that picture does not take; FolderError for a run

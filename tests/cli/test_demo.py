@@ -56,10 +56,27 @@ def test_other_languages_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "languages", "folder"),
+    ("arguments", "languages", "folder", "other"),
     [
-        (["--to", "de"], ("en", "de"), "runs/demo-en-de"),
-        (["--to", "en"], ("zh", "en"), "runs/demo-zh-en"),
+        (
+            ["--to", "de"],
+            ("en", "de"),
+            "runs/demo-en-de",
+            (
+                "weft train --recipe demo --set data.tgt_lang=de --set tokenizer.tgt.kind=word "
+                "--set model.num_heads=1 --output runs/demo-en-de-one-head"
+            ),
+        ),
+        (
+            ["--to", "en"],
+            ("zh", "en"),
+            "runs/demo-zh-en",
+            (
+                "weft train --recipe demo --set data.src_lang=zh --set data.tgt_lang=en "
+                "--set tokenizer.src.kind=character --set tokenizer.tgt.kind=word "
+                "--set model.num_heads=1 --output runs/demo-zh-en-one-head"
+            ),
+        ),
     ],
 )
 def test_the_languages_and_the_folder(
@@ -69,6 +86,7 @@ def test_the_languages_and_the_folder(
     arguments: list[str],
     languages: tuple[str, str],
     folder: str,
+    other: str,
 ) -> None:
     whole = demo._settings
     monkeypatch.setattr(demo, "_settings", lambda *given: [*whole(*given), *TINY])
@@ -87,6 +105,7 @@ def test_the_languages_and_the_folder(
     ] == held_out[: demo.SHOWN]
     assert rest[end + 1] == f'  weft translate {folder} "{held_out[demo.SHOWN]}"'
     assert "Your turn" not in ended.err
+    assert rest[-2:] == ["  weft train your-pairs.tsv", f"  {other}"]
     again = command("evaluate", folder)  # the built-in text has no name
     assert again.code == 0, again.err
     assert f"{len(held_out)} sentences" in again.out.decode()

@@ -155,17 +155,18 @@ def test_mask_lets_nobody_see_the_future() -> None:
 
 
 def test_smoothing_is_the_losss_own_target() -> None:
+    """With the 0.1 of the paper (section 5.4)."""
     axes = plots.draw_smoothing().axes[0]
     drawn = axes.images[0].get_array()
     np.testing.assert_array_equal(
-        drawn, smoothed_target(torch.tensor([2, 1, 0, 3, 3]), 5, 0.4).numpy()
+        drawn, smoothed_target(torch.tensor([2, 1, 0, 3, 3]), 5, 0.1).numpy()
     )
-    third = pytest.approx(0.4 / 3)
-    assert drawn[0].tolist() == [0, third, pytest.approx(0.6), third, third]
+    third = pytest.approx(0.1 / 3)
+    assert drawn[0].tolist() == [0, third, pytest.approx(0.9), third, third]
     assert drawn[2].tolist() == [0] * 5
     assert drawn[:, 0].tolist() == [0] * 5
     written = [text.get_text() for text in axes.texts]
-    assert written[:5] == ["0", "0.133", "0.6", "0.133", "0.133"]
+    assert written[:5] == ["0", "0.033", "0.9", "0.033", "0.033"]
     assert written[10:15] == ["0"] * 5
 
 

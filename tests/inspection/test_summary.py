@@ -3,6 +3,7 @@
 Widths are measured by `rich`, whose table of letters is its own.
 """
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from weft.inspection.several import Several, compare_models, inspect_sentences
 from weft.inspection.summary import FLAT, MOST_ROWS, summary, summary_of
 from weft.tasks.opening import load_task
 
+# the token that stands there is not always the most probable one
+HEAD = ["token", "p", "best other", "p", "written by", "source"]
 WIDE = "Donaudampfschifffahrtsgesellschaftskapitän"
 LETTERS = ["喝" * 40, WIDE * 2, "é" * 70, "กำ" * 30, "한국어" * 20, "a\u200bb" * 40]
 
@@ -124,12 +127,13 @@ def test_shares_are_believed_before_weights() -> None:
     shares = {
         "written": {"cross": carried},
         "logit": np.array([4.0, 5.0]),
-        "source": np.array([3.0, 0.1]),
+        "source": np.array([3.0, -0.01]),
     }
     data = translation(["tea", "for", "two"], ["x", "y"], one_head_on(0, 2, 3), shares)
     lines = summary_of(data)
+    assert re.split("  +", lines[3]) == HEAD
     assert row_of(lines, "x")[4:] == ["two", "75%"]
-    assert row_of(lines, "y")[4:] == ["-", "2%"]
+    assert row_of(lines, "y")[4:] == ["-", "0%"]
 
 
 def test_what_is_hardly_probable_and_what_has_no_letters_is_said() -> None:
@@ -166,6 +170,7 @@ def test_a_language_model_names_what_it_looked_at_before_the_token() -> None:
         "attention": {"decoder": maps},
     }
     lines = ["", *summary_of(data)]
+    assert re.split("  +", lines[3]) == [*HEAD[:4], "looked at"]
     assert row_of(lines, "a") == ["a", "0.250", "z", "0.250", "start"]
     assert row_of(lines, "b")[4] == FLAT
     assert row_of(lines, "c")[4] == "a"
@@ -182,12 +187,13 @@ def test_a_classifier_names_labels_and_what_each_token_adds() -> None:
             for place, name in enumerate(["good", "bad", "c", "d", "e", "f"])
         ],
         "contributions": [
-            {"label": "good", "left_out": [0.0, 1.25]},
-            {"label": "bad", "left_out": [0.0, -2.5]},
+            {"label": "good", "left_out": [-0.0, 1.25]},
+            {"label": "bad", "left_out": [-0.001, -2.5]},
         ],
         "attention": {"encoder": np.zeros((0, 1, 0, 0))},
     }
     lines = ["", *summary_of(data)]
+    assert row_of(lines, "so") == ["so", "0.00", "0.00"]
     assert row_of(lines, "witty") == ["witty", "+1.25", "-2.50"]
     assert row_of(lines, "good") == ["good", "0.500"]
     assert "… and 1 more labels" in lines

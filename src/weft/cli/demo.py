@@ -83,7 +83,8 @@ def demo(src: Source = None, tgt: Target = "zh", output: Output = None) -> None:
         f"\nThe model is in {out}. Next:\n"
         f'  weft translate {out} "{example}"\n'
         f'  weft inspect {out} "{example}" --output inside.html\n'
-        "  weft train your-pairs.tsv"
+        "  weft train your-pairs.tsv\n"
+        f"  {_otherwise(src, tgt, out)}"
     )
 
 
@@ -114,6 +115,16 @@ def _settings(src: str, tgt: str) -> list[str]:
         kind = "character" if lang == "zh" else "word"
         settings.append(f"tokenizer.{side}.kind={kind}")
     return settings
+
+
+def _otherwise(src: str, tgt: str, out: Path) -> str:
+    """Return a command that trains the same with one setting changed."""
+    usual = _settings("en", "zh")  # those of the recipe
+    changed = [each for each in _settings(src, tgt) if each not in usual]
+    words = ["weft", "train", "--recipe", "demo"]
+    for setting in (*changed, "model.num_heads=1"):
+        words += ["--set", setting]
+    return shlex.join([*words, "--output", f"{out}-one-head"])
 
 
 def _converse(model: "Translator", text: "Splits", src: str) -> None:

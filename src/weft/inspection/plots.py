@@ -126,7 +126,7 @@ def draw_mask(length: int = 20) -> Figure:
 def draw_smoothing(
     labels: Sequence[int] = (2, 1, 0, 3, 3),
     vocab_size: int = 5,
-    label_smoothing: float = 0.4,
+    label_smoothing: float = 0.1,
     pad_id: int = 0,
 ) -> Figure:
     """Return the distribution that the model is trained towards, a row a target token.

@@ -85,7 +85,7 @@ def _translation(data: Mapping[str, Any]) -> Iterator[str]:
     target = data["target"]
     count = len(target["pieces"])
     writers = _writers(data)
-    rows: list[Cells] = [("token", "p", "next best", "p", "written by", "source")]
+    rows: list[Cells] = [("token", "p", "best other", "p", "written by", "source")]
     for place in range(min(count, MOST_ROWS)):
         cells = _token(target, place)
         rows.append((*cells, writers[place], _of_source(data, place)))
@@ -113,7 +113,7 @@ def _language(data: Mapping[str, Any]) -> Iterator[str]:
     }
     count = len(later["pieces"])
     looked = _looked_at(data)
-    rows: list[Cells] = [("token", "p", "next best", "p", "looked at")]
+    rows: list[Cells] = [("token", "p", "best other", "p", "looked at")]
     for place in range(min(count, MOST_ROWS)):
         rows.append((*_token(later, place), looked[place]))
     yield from table(rows, WIDTH, {1, 3})
@@ -143,7 +143,7 @@ def _classification(data: Mapping[str, Any]) -> Iterator[str]:
     rows = [("token", *(each["label"] for each in added))]
     for place, piece in enumerate(pieces[:MOST_ROWS]):
         numbers = [each["left_out"][place] for each in added]
-        rows.append((shown(piece), *(f"{number:+.2f}" for number in numbers)))
+        rows.append((shown(piece), *map(_signed, numbers)))
     yield from table(rows, WIDTH, {1, 2})
     yield from _left(len(pieces), MOST_ROWS, "tokens")
     yield ""
@@ -184,6 +184,11 @@ def _share(probability: float) -> str:
     return "<.001" if probability < 0.0005 else f"{probability:.3f}"
 
 
+def _signed(number: float) -> str:
+    """Write a number of nats with its sign, of which nothing has none."""
+    return "0.00" if abs(number) < 0.005 else f"{number:+.2f}"
+
+
 # The tokens behind a token
 # --------------------------------------------------------------------------------------
 
@@ -220,7 +225,9 @@ def _of_source(data: Mapping[str, Any], place: int) -> str:
         return ""
     logit = float(shares["logit"][place])
     source = float(shares["source"][place])
-    return f"{source / logit:.0%}" if logit > 0 else NOTHING
+    if logit <= 0:
+        return NOTHING
+    return f"{round(100 * source / logit)}%"
 
 
 def _words(pieces: Sequence[str]) -> list[tuple[int, str]]:
