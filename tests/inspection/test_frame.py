@@ -159,6 +159,10 @@ def test_a_language_models_tint_is_the_row_that_foretold_the_token(
         .inner_text()
         .startswith("Colour: where the model looks to foretell “be”")
     )
+    # one hue: what is read is what was written
+    assert page.locator("#ribbon-text.of-target").count() == 1
+    hues = "[roleOfSide('text'), roleOf({ part: 'self' }), KINDS.decoder.cols]"
+    assert page.evaluate(hues) == ["target", "target", "text"]
 
 
 def test_a_text_begins_with_start_and_goes_on_with_what_is_most_probable(

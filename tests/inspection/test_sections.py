@@ -282,6 +282,34 @@ def test_a_look_is_computed_from_query_and_key(page, data):
     assert "is masked" in masked
 
 
+def test_a_decoder_looks_from_what_it_has_read_last(page, data):
+    """Not from the token that it is to write, which it cannot know."""
+    pieces = [piece.removeprefix("▁") for piece in data["target"]["pieces"]]
+    go(page, kind="cross", layer=1, head=0, step=0, key=2)
+    first = f": after “start”, to write “{pieces[0]}”"
+    assert page.locator("#onelook-title").inner_text().endswith(first)
+    go(page, step=1, kind="decoder", key=0)
+    after = f": after “{pieces[0]}”, to write “{pieces[1]}”"
+    heading = page.locator("#onelook-title").inner_text()
+    assert heading == f"One look at “start”{after}"
+    said = page.locator("#onelook-prose").inner_text()
+    assert f"has read “{pieces[0]}” last" in said
+    assert page.evaluate("stripName('query')") == f"query of “{pieces[0]}”"
+    assert f"After “{pieces[0]}”, to write" in page.locator("#looks-prose").inner_text()
+    go(page, kind="encoder", row=1, key=0)
+    source = [piece.removeprefix("▁") for piece in data["source"]["pieces"]]
+    heading = page.locator("#onelook-title").inner_text()
+    assert heading == f"One look: “{source[1]}” looks at “{source[0]}”"
+
+
+def test_what_enters_is_its_token_only_where_vectors_are_tied(page, data):
+    assert not any("output" in names for names in data["model"]["tied"])
+    first = "nameOfPart({ part: 'embedding', layer: null })"
+    assert page.evaluate(first) == "its vector"
+    tied = "data.model.tied = [['decoder.embedding', 'output']]"
+    assert page.evaluate(f"({tied}, {first})") == "what was just written"
+
+
 @pytest.mark.long
 def test_products_and_values_are_read_number_by_number(page, data):
     go(page, kind="cross", layer=0, head=1, step=2, key=3)
@@ -632,10 +660,11 @@ def test_a_language_model_foretells_the_token_after_the_place(open_data, others)
     assert "the last 2 tokens together" in text
     assert "the last 3 tokens together" in text
     go(page, step=1, kind="decoder", layer=1, head=0, key=0)
-    assert (
-        f"The {last - 1} after it are masked"
-        in page.locator("#onelook-softmax").inner_text()
-    )
+    read, foretold = [piece.removeprefix("▁") for piece in pieces[1:3]]
+    masked = f"The {last - 1} after “{read}” are masked"
+    assert masked in page.locator("#onelook-softmax").inner_text()
+    heading = page.locator("#onelook-title").inner_text()
+    assert heading.endswith(f": after “{read}”, to foretell “{foretold}”")
 
 
 @pytest.mark.long

@@ -90,6 +90,15 @@ def test_the_slider_moves_every_picture_to_a_step(
     )
 
 
+def test_what_the_steps_and_losses_are_is_said(learned: Any) -> None:
+    assert "greedy search" in learned.locator("#learned-prose").inner_text()
+    both = "the one on dev has neither" in learned.locator("#learned-box").inner_text()
+    assert both == (learned.locator(".curve-key").count() == 2)
+    said = learned.evaluate("WORDS.zh['learned-losses']")
+    assert "dropout" in said
+    assert "标签平滑" in said
+
+
 def test_a_link_opens_one_step_and_play_leads_to_the_end(learned: Any) -> None:
     learned.goto(f"{learned.url.split('#')[0]}#t=3&i=2")
     learned.reload()

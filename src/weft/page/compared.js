@@ -326,7 +326,7 @@ speak({
     const [a, b] = both().map(weightsOf);
     const values = a.map((value, i) => value - b[i]);
     const top = Math.max(values.reduce((most, value) => Math.max(most, Math.abs(value)), 0), 1e-6);
-    const hues = { hue: cols === "target" ? "target" : "source", queryHue: rows === "target" ? "target" : "source" };
+    const hues = { hue: roleOfSide(cols), queryHue: roleOfSide(rows) };
     const shape = [queries.length, keys.length];
     const seen = (row, key) => isVisible(place.kind, row, key);
     return { values, shape, queries, keys, ...hues, isSigned: true, top, isFlat: false, row: rowIn(place.kind), key: place.key, isVisible: seen };

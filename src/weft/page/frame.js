@@ -44,6 +44,9 @@ function writtenAt(step) {
   return { piece: data.next[0].piece, id: data.next[0].id, index };
 }
 
+// What a decoder has read last at a step.
+const readAt = (step) => (step + OFFSET > 0 ? SIDES[WRITTEN].pieces[step + OFFSET - 1] : "<bos>");
+
 // Its probability.
 function probabilityAt(step) {
   const index = step + OFFSET;

@@ -5,11 +5,11 @@ speak({
     "learned-title": "How it learned",
     "learned-prose-translation":
       "This run kept its weights at {count} moments. At each of them the model is made to write the same translation, so that the same " +
-      "tokens can be followed; the slider above moves every picture of this page. Beside it stands what the model of that moment would " +
-      "have written by itself.",
+      "tokens can be followed; the slider above moves every picture of this page. Below stands what the model of that moment would " +
+      "have written by itself, by greedy search: each time the most probable token.",
     "learned-prose-language-modelling":
       "This run kept its weights at {count} moments. The slider above moves every picture of this page from one to the next; the text " +
-      "stays the same. Below stands how each of them would have written on.",
+      "stays the same. Below stands how each of them would have written on, by greedy search: each time the most probable token.",
     "learned-prose-classification":
       "This run kept its weights at {count} moments. The slider above moves every picture of this page from one to the next; the text " +
       "stays the same. Below stands which label each of them gives.",
@@ -34,14 +34,17 @@ speak({
       "The bar is the geometric mean of the probabilities that the step gave to the tokens of this page. Steps are drawn by their logarithm, " +
       "as a model learns most at first. Pictures that are large are kept of the finished model alone, and are missing at the other steps: one look in " +
       "stages, the nearest words, the list of choices and the search. Weights of earlier steps are kept in half precision.",
+    "learned-losses":
+      "The two losses do not measure the same: the one in training is taken while dropout switches parts of the model off, and against " +
+      "smoothed labels where the recipe smooths them; the one on dev has neither. So the one on dev can lie below.",
     "learned-broken": "� stands for bytes that make no letter.",
     "learned-empty": "(nothing)",
   },
   zh: {
     "learned-title": "它是怎样学会的",
     "learned-prose-translation":
-      "这次训练在 {count} 个时刻保存了权重。在每个时刻都让模型写出同一译文，这样就能跟踪同样的词元；上面的滑块会移动本页的每一幅图。旁边是当时的模型自己会写出的译文。",
-    "learned-prose-language-modelling": "这次训练在 {count} 个时刻保存了权重。上面的滑块会把本页的每一幅图从一个时刻移到下一个；文本不变。下面是各时刻的模型会怎样续写。",
+      "这次训练在 {count} 个时刻保存了权重。在每个时刻都让模型写出同一译文，这样就能跟踪同样的词元；上面的滑块会移动本页的每一幅图。下面是当时的模型自己会写出的译文，用贪心搜索：每次取最可能的词元。",
+    "learned-prose-language-modelling": "这次训练在 {count} 个时刻保存了权重。上面的滑块会把本页的每一幅图从一个时刻移到下一个；文本不变。下面是各时刻的模型会怎样续写，用贪心搜索：每次取最可能的词元。",
     "learned-prose-classification": "这次训练在 {count} 个时刻保存了权重。上面的滑块会把本页的每一幅图从一个时刻移到下一个；文本不变。下面是各时刻的模型给出的标签。",
     "learned-none":
       "这个模型的训练只留下了结尾，因此无法展示它的过程。若训练设置 keep_checkpoints = \"doublings\"，就会保存权重：在第一步之前，以及每当步数翻倍时。",
@@ -62,6 +65,7 @@ speak({
     "learned-caption":
       "横条是该步给本页各词元的概率的几何平均。步数按对数排列，因为模型一开始学得最多。较大的图只为训练好的模型保存，其他步没有：逐步看一次注意、最近的词、候选列表和搜索。" +
       "早期各步的权重以半精度保存。",
+    "learned-losses": "两种损失量的不是同一件事：训练损失在 dropout 关掉模型一部分时计算，若配方设了标签平滑，目标也经过平滑；开发集损失两者都没有。所以开发集损失可以更低。",
     "learned-broken": "� 表示不成文字的字节。",
     "learned-empty": "（空）",
   },
@@ -118,7 +122,8 @@ speak({
     picture.append(...losses.map(place).map(([x, y]) => svg("circle", { cx: x, cy: y, r: 3, class: "of-target" })));
     const keys = [["of-target", "learned-dev", losses], ["of-given", "learned-training", training]].filter(([, , list]) => list.length);
     const legend = keys.map(([kind, word]) => make("span", { class: `curve-key ${kind}` }, say(word)));
-    return make("figure", { class: "curve-figure" }, picture, make("figcaption", { class: "small" }, ...legend));
+    const caption = keys.length > 1 ? [make("p", { class: "caption" }, say("learned-losses"))] : [];
+    return make("figure", { class: "curve-figure" }, picture, make("figcaption", {}, make("div", { class: "small" }, ...legend), ...caption));
   }
 
   function curveSaid() {

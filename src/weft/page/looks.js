@@ -47,7 +47,6 @@
 
   /* What is drawn of a map */
 
-  const roleOf = (side) => (side === "target" ? "target" : "source");
   const written = new WeakMap(); // sums over the heads, by the leaf
 
   // What a head carried into the logit of what each query writes; of the mean all heads together.
@@ -103,7 +102,7 @@
     const top = isSigned || state.scale === "largest" ? largestOf(map.values) : 1;
     const { row, key } = placeIn(kind);
     const common = { ...map, queries, keys, row, key, isSigned, top, mode };
-    const hues = { hue: roleOf(cols), queryHue: roleOf(rows) };
+    const hues = { hue: roleOfSide(cols), queryHue: roleOfSide(rows) };
     return { ...common, ...hues, isFlat: mode === "weight" && isFlat(kind, layer, head), isVisible: (r, k) => isVisible(kind, r, k) };
   }
 
@@ -139,9 +138,9 @@
     const own = within({ shape: spec.shape, values: spec.values }, row).values;
     const most = key ?? own.indexOf(Math.max(...own));
     const values = { query: quoted(spec.queries[row]), key: quoted(spec.keys[most]), weight: number(within(weight, row).values[most]) };
-    const isLm = WRITTEN === "text";
-    const sentence = key === null ? "looks-most" : "looks-at";
-    const said = [say(isLm ? `${sentence}-lm` : sentence, { ...values, next: isLm ? quoted(writtenAt(row).piece) : "" })];
+    const isStep = KINDS[place.kind].rows === WRITTEN; // it looks from what was read last
+    const sentence = `${key === null ? "looks-most" : "looks-at"}${isStep ? (OFFSET ? "-lm" : "-written") : ""}`;
+    const said = [say(sentence, isStep ? { ...values, query: quoted(readAt(row)), next: quoted(writtenAt(row).piece) } : values)];
     if (hasWritten(place.kind)) {
       const carried = within(writtenOf(place.kind, place.layer, place.head), row).values[most];
       said.push(say("looks-carried", { value: signed(carried), piece: heldBy(row) }));
@@ -182,7 +181,7 @@
     const { kind } = place;
     const canvas = make("canvas", { "aria-hidden": "true" });
     const map = weightsOf(kind, layer, head);
-    const hue = roleOf(KINDS[kind].cols);
+    const hue = roleOfSide(KINDS[kind].cols);
     const flat = isFlat(kind, layer, head);
     whenSeen(canvas, () => paintThumbnail(canvas, { ...map, hue, top: 1, isFlat: flat, isVisible: (r, k) => isVisible(kind, r, k) }));
     const number_ = KINDS[kind].heads === 1 ? layer + 1 : head === MEAN ? say("mean") : head + 1;
@@ -297,6 +296,8 @@
       "looks-flat-one": "These looks are flat: they are at everything alike, and tell nothing of what belongs together.",
       "looks-at": "{query} looks at {key}: {weight}.",
       "looks-most": "{query} looks most at {key}: {weight}.",
+      "looks-at-written": "After {query}, to write {next}, the decoder looks at {key}: {weight}.",
+      "looks-most-written": "After {query}, to write {next}, the decoder looks most at {key}: {weight}.",
       "looks-at-lm": "Having read {query}, to foretell {next}, the model looks at {key}: {weight}.",
       "looks-most-lm": "Having read {query}, to foretell {next}, the model looks most at {key}: {weight}.",
       "looks-carried": "That carried {value} into the logit of {piece}.",
@@ -327,6 +328,8 @@
       "looks-flat-one": "这些看是平坦的：对一切同等看待，并不说明哪些词元相关。",
       "looks-at": "{query} 关注 {key}：{weight}。",
       "looks-most": "{query} 最关注 {key}：{weight}。",
+      "looks-at-written": "在 {query} 之后，为写 {next}，解码器关注 {key}：{weight}。",
+      "looks-most-written": "在 {query} 之后，为写 {next}，解码器最关注 {key}：{weight}。",
       "looks-at-lm": "读到 {query} 之后，为预测 {next}，模型关注 {key}：{weight}。",
       "looks-most-lm": "读到 {query} 之后，为预测 {next}，模型最关注 {key}：{weight}。",
       "looks-carried": "这给 {piece} 的 logit 带来 {value}。",

@@ -55,9 +55,6 @@ const LOOM_HEAD = 34; // pixels above the first row
 const LOOM_DEEPEST = { light: 0.58, dark: 0.5 }; // letters stay readable on the deepest tint
 let loom = null;
 
-// Whether a vector that enters is read as its own token at once: where the output has the matrix of the vectors.
-const isTied = () => (data.model?.tied ?? []).some((names) => names.some((name) => name.includes("output")));
-
 const isDark = () => parseInt(hueOf("paper"), 10) < 128;
 
 section({

@@ -1,7 +1,7 @@
 /* The model as a map: its parts in their order, each with the numbers that go in and out and its share of the weights. */
 
 {
-  const ROLES = { self: "given", cross: "source", "feed-forward": "feed", recurrent: "feed", embedding: "side", ngrams: "side", matches: "side", bag: "side", output: "target" };
+  const ROLES = { self: "side", cross: "source", "feed-forward": "feed", recurrent: "side", embedding: "side", ngrams: "side", matches: "side", bag: "side", output: "target" };
   const WHERE = {
     embedding: "numbers", positions: "numbers", ngrams: "numbers", matches: "numbers", bag: "reasons", pooling: "reasons",
     self: "looks", cross: "looks", "feed-forward": "loom", recurrent: "loom", norm: "loom", output: "choosing",
@@ -103,7 +103,7 @@
 
   function roleOf({ tower, part }) {
     const role = ROLES[part] ?? "given";
-    return role === "side" ? (tower === "decoder" && data.task === "translation" ? "target" : "source") : role;
+    return role === "side" ? (tower === "decoder" ? "target" : "source") : role;
   }
 
   const flowOf = (box) => [box.in, box.between, box.out].filter((size) => size).map(grouped).join(" → ");

@@ -4,9 +4,15 @@ speak({
   en: {
     "onelook-title": "One look",
     "onelook-title-of": "One look: {query} looks at {key}",
+    "onelook-title-writing": "One look at {key}: after {query}, to write {written}",
+    "onelook-title-foretelling": "One look at {key}: after {query}, to foretell {written}",
     "onelook-prose":
       "{name}. A look compares two vectors: what {query} asks, its query, and what every token offers, its key. How well they fit decides how " +
       "much of that token’s value is carried over.",
+    "onelook-writing":
+      "The decoder has read {query} last, and is to write {written}: it cannot know that yet, so the query is that of {query}.",
+    "onelook-foretelling":
+      "The model has read {query} last, and is to foretell {written}: it cannot know that yet, so the query is that of {query}.",
     "onelook-mean": "A mean of heads has no query of its own: this is head {head}.",
     "onelook-kind": "Look",
     "onelook-match": "Query and key, {count} numbers each, are multiplied number by number.",
@@ -18,8 +24,8 @@ speak({
     "onelook-softmax":
       "Every key gets a score, and the softmax turns the scores into weights that add up to 1: each is its exponential, divided by all of " +
       "them together. {key} gets {weight}.",
-    "onelook-masked": "The {count} after it are masked: the future cannot be seen.",
-    "onelook-masked-one": "The one after it is masked: the future cannot be seen.",
+    "onelook-masked": "The {count} after {query} are masked: the future cannot be seen.",
+    "onelook-masked-one": "The one after {query} is masked: the future cannot be seen.",
     "onelook-weights": "Scores and weights of every key",
     "onelook-weight": "weight",
     "onelook-score": "score",
@@ -35,15 +41,21 @@ speak({
     "onelook-wrote": "Through the head’s output that wrote {share} of the logit of {token}.",
     "onelook-check": "Query and key give the weights that were recorded, to {difference}.",
     "onelook-check-apart": "Query and key give weights that differ from those recorded by up to {difference}: their numbers are rounded in this page.",
-    "onelook-left-out": "The queries, keys and values of {kind} are left out of this page, which would become too large with them.",
+    "onelook-left-out":
+      "The queries, keys and values of {kind} are left out of this page, which would become too large with them. A shorter sentence has " +
+      "room for them; and a page written with --live computes them for the sentence that is typed into it.",
     "onelook-caption":
-      "Dark is above zero, red below. Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1; the temperature is not part of the model, " +
+      "Ink is above zero, red below. Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1; the temperature is not part of the model, " +
       "and changes nothing but this picture.",
   },
   zh: {
     "onelook-title": "看一眼",
     "onelook-title-of": "看一眼：{query} 看 {key}",
+    "onelook-title-writing": "看一眼 {key}：读完 {query}，要写 {written}",
+    "onelook-title-foretelling": "看一眼 {key}：读完 {query}，要预测 {written}",
     "onelook-prose": "{name}。看一眼就是比较两个向量：{query} 所问的（查询），和每个词元所给的（键）。两者有多合，就把那个词元的值带过来多少。",
+    "onelook-writing": "解码器最后读到的是 {query}，要写的是 {written}：它还不知道后者，所以查询属于 {query}。",
+    "onelook-foretelling": "模型最后读到的是 {query}，要预测的是 {written}：它还不知道后者，所以查询属于 {query}。",
     "onelook-mean": "各头的平均没有自己的查询：这里是第 {head} 个头。",
     "onelook-kind": "看",
     "onelook-match": "查询和键各有 {count} 个数，逐个相乘。",
@@ -53,8 +65,8 @@ speak({
     "onelook-strip-reading": "第 {number} 个数：查询 {query} × 键 {key} = {product}。",
     "onelook-sum": "乘积之和是 {sum}。除以 √{count} = {root}，就是 {key} 的分数：{score}。",
     "onelook-softmax": "每个键都有分数，softmax 把分数变成总和为 1 的权重：各自的指数除以所有指数之和。{key} 得到 {weight}。",
-    "onelook-masked": "它后面的 {count} 个被遮住：未来是看不见的。",
-    "onelook-masked-one": "它后面的一个被遮住：未来是看不见的。",
+    "onelook-masked": "{query} 后面的 {count} 个被遮住：未来是看不见的。",
+    "onelook-masked-one": "{query} 后面的一个被遮住：未来是看不见的。",
     "onelook-weights": "每个键的分数和权重",
     "onelook-weight": "权重",
     "onelook-score": "分数",
@@ -70,8 +82,8 @@ speak({
     "onelook-wrote": "经过这个头的输出，它写下了 {token} 的 logit 中的 {share}。",
     "onelook-check": "由查询和键算出的权重与记录的一致，相差至多 {difference}。",
     "onelook-check-apart": "由查询和键算出的权重与记录的相差至多 {difference}：它们的数在本页中经过舍入。",
-    "onelook-left-out": "{kind}的查询、键和值没有放进本页，否则页面会太大。",
-    "onelook-caption": "深色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
+    "onelook-left-out": "{kind}的查询、键和值没有放进本页，否则页面会太大。较短的句子放得下；用 --live 写成的页面会为键入的句子自己计算它们。",
+    "onelook-caption": "墨色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
   },
 });
 
@@ -204,34 +216,39 @@ function temperatureControl() {
 
 /* Words */
 
-// Who looks: of a decoder what was read last, or what is being written.
-function lookerNow({ kind, row }) {
-  const { rows, queries } = KINDS[kind];
-  return quoted(rows === WRITTEN && !OFFSET ? writtenAt(row).piece : queries[row]);
+// Who looks: the token whose stream the query is of. A decoder writes a token from what it has read last.
+const lookerNow = ({ kind, row }) => quoted(KINDS[kind].rows === WRITTEN ? readAt(row) : KINDS[kind].queries[row]);
+
+// What it looks for, as far as that is one token: how the sentences about it end.
+function purposeNow({ kind, row }) {
+  if (KINDS[kind].rows !== WRITTEN) return null;
+  return { way: OFFSET ? "foretelling" : "writing", written: quoted(writtenAt(row).piece) };
 }
 
 function sayOneLook() {
   const { kind, layer, head, key, keys, row, query, scores, weights, recorded } = onelook.now;
   const looker = lookerNow(onelook.now);
   const token = quoted(keys[key]);
-  title("onelook", say("onelook-title-of", { query: looker, key: token }));
-  const sentences = [say("onelook-prose", { name: nameOf(kind, layer, head), query: looker })];
+  const purpose = purposeNow(onelook.now);
+  const said = { name: nameOf(kind, layer, head), query: looker, key: token, written: purpose?.written };
+  title("onelook", say(`onelook-title-${purpose?.way ?? "of"}`, said));
+  const sentences = [say("onelook-prose", said), ...(purpose ? [say(`onelook-${purpose.way}`, said)] : [])];
   if (place.head === MEAN) sentences.push(say("onelook-mean", { head: head + 1 }));
   prose("onelook", joined(sentences));
   const count = query.length;
   const values = { key: token, count, root: Math.sqrt(count).toFixed(2), score: minus(scores[key].toFixed(2)), weight: number(weights[key]) };
   byId("onelook-match").textContent = say("onelook-match", values);
   byId("onelook-sum").textContent = say("onelook-sum", { ...values, sum: minus((scores[key] * Math.sqrt(count)).toFixed(2)) });
-  byId("onelook-softmax").textContent = joined([say("onelook-softmax", values), ...maskSaid(kind, row, keys.length)]);
+  byId("onelook-softmax").textContent = joined([say("onelook-softmax", values), ...maskSaid(kind, row, keys.length, looker)]);
   byId("onelook-value").textContent = say("onelook-value", values);
   byId("onelook-wrote").textContent = lookShareSaid();
   const difference = Math.max(...weights.map((weight, at) => Math.abs(weight - recorded[at])));
   byId("onelook-check").textContent = say(difference > APART ? "onelook-check-apart" : "onelook-check", { difference: small(difference) });
 }
 
-function maskSaid(kind, row, count) {
+function maskSaid(kind, row, count, query) {
   const masked = kind === "decoder" ? count - 1 - row : 0;
-  return masked > 0 ? [say(masked === 1 ? "onelook-masked-one" : "onelook-masked", { count: masked })] : [];
+  return masked > 0 ? [say(masked === 1 ? "onelook-masked-one" : "onelook-masked", { count: masked, query })] : [];
 }
 
 // What came of it: of a classifier's layers it is known for the most probable label alone.
@@ -351,7 +368,7 @@ function paintWeights(context, first, last, x) {
   const { kind, row, keys, key, scores, weights } = onelook.now;
   const { head, bar: height, score } = LOOK_BARS;
   const changed = softmaxOf(scores, onelook.temperature);
-  const role = KINDS[kind].cols === WRITTEN ? "target" : "source";
+  const role = roleOfSide(KINDS[kind].cols);
   const colours = { ink: tinted("ink", 1), muted: tinted("muted", 1), fill: tinted(role, 0.78), pale: tinted(role, 0.07) };
   const texts = [];
   context.textAlign = "center";

@@ -6,6 +6,7 @@ speak({
     "named-layer": "layer {layer}",
     "named-embedding": "what was just written",
     "named-read": "the token just read",
+    "named-vector": "its vector",
     "named-words": "the tokens alone",
     "named-self": "looks back",
     "named-around": "looks around",
@@ -33,6 +34,7 @@ speak({
     "named-layer": "第 {layer} 层",
     "named-embedding": "刚写下的词元",
     "named-read": "刚读到的词元",
+    "named-vector": "它的向量",
     "named-words": "仅词元本身",
     "named-self": "回看",
     "named-around": "环顾",
@@ -57,6 +59,15 @@ speak({
   },
 });
 
+// Whether a vector that enters is read as its own token at once: where the output has the matrix of the vectors.
+function isTied() {
+  const { tied = [] } = (data.model ? data : (whole.inspections ?? []).find(({ model }) => model))?.model ?? {};
+  return tied.some((names) => names.some((name) => name.includes("output")));
+}
+
+// The hue of a side: what is written, a language model's text too, has that of the target.
+const roleOfSide = (side) => (side === WRITTEN ? "target" : "source");
+
 const isRead = () => data.task === "classification"; // the layers of a classifier read, and see both ways
 
 const roleOf = ({ part }) =>
@@ -67,12 +78,18 @@ const keyOfPart = ({ part, layer, n }) => [part, layer ?? n].filter((each) => ea
 
 function nameOfPart(row, piece = "") {
   const { part, layer, n } = row;
-  if (part === "embedding") return say({ translation: "named-embedding", "language-modelling": "named-read", classification: "named-words" }[data.task]);
+  if (part === "embedding") return say(nameOfFirst());
   if (part === "recurrent") return say("named-layer", { layer: layer + 1 });
   if (n) return say(hasWord(`named-${part}-${n}`) ? `named-${part}-${n}` : `named-${part}-of`, { n });
   const own = isRead() ? { self: "around", token: "tokens" }[part] : null; // a classifier reads all of them at once
   const name = say(`named-${own ?? part}`, { piece });
   return layer === null || layer === undefined ? name : say("named-of-layer", { layer: layer + 1, part: name });
+}
+
+// The first row: its token, where that can be read from it; else what enters is but a vector.
+function nameOfFirst() {
+  if (isRead()) return "named-words";
+  return isTied() ? { translation: "named-embedding", "language-modelling": "named-read" }[data.task] : "named-vector";
 }
 
 // A token of the written side by its number.

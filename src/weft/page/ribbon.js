@@ -13,7 +13,7 @@ function drawRibbon() {
 
 function ribbonLine(side) {
   const { lang, pieces } = SIDES[side];
-  const tokens = make("div", { class: `line of-${side}`, id: `ribbon-${side}`, lang, role: "toolbar", "aria-label": say(side), "data-side": side });
+  const tokens = make("div", { class: `line of-${roleOfSide(side)}`, id: `ribbon-${side}`, lang, role: "toolbar", "aria-label": say(side), "data-side": side });
   tokens.append(...pieces.map((piece, index) => ribbonToken(piece, side, index)));
   if (side === WRITTEN && OFFSET) tokens.append(ribbonToken(data.next[0].piece, side, pieces.length, "token next"));
   return make("div", { class: "ribbon-line" }, make("span", { class: "lang" }, lang === "und" ? "" : lang), tokens);
@@ -92,7 +92,7 @@ function headTints() {
   const row = rowIn(place.kind);
   const weights = [...within(map, row).values];
   const looker = rows === WRITTEN ? writtenAt(row).piece : queries[row];
-  const key = rows === WRITTEN && OFFSET ? "tint-foretells" : "tint-head";
+  const key = rows === WRITTEN ? (OFFSET ? "tint-foretells" : "tint-writes") : "tint-head";
   const said = say(key, { name: nameOf(place.kind, place.layer, place.head), query: quoted(looker) });
   return { tints: { [cols]: weights.slice(offset) }, said: [said] };
 }

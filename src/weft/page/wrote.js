@@ -151,8 +151,7 @@ function sourceSaid(key, step) {
 
 // A part's name with the token that it is about: what entered the model at this place.
 function wroteName(row) {
-  const { piece } = WRITTEN ? { piece: place.step === 0 && !OFFSET ? "<bos>" : writtenAt(place.step - 1).piece } : { piece: null };
-  return nameOfPart(row, piece === null ? "" : quoted(piece));
+  return nameOfPart(row, WRITTEN ? quoted(readAt(place.step)) : "");
 }
 
 function drawWroteLabels() {
