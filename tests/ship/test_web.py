@@ -62,14 +62,27 @@ def test_what_is_typed_is_translated_as_weft_does(
     exported: Path, tiny_folder: Path, open_page: Any
 ) -> None:
     page = open_page(page_of(exported))
-    text = "cat sees dog. mouse wants fish.\nhorse likes bird."
-    page.fill("#text", text)
-    expected = rounded_task(load_task(tiny_folder)).predictor().translate(text)
-    page.wait_for_function(
-        "(whole) => document.querySelector('#answer').textContent === whole",
-        arg=expected[0].text,
-    )
-    assert len(expected[0].text.split()) > 5
+    lines = [
+        "cat sees dog. mouse wants fish.",
+        "",
+        "horse likes bird.",
+        "fish sees cat",
+    ]
+    expected = rounded_task(load_task(tiny_folder)).predictor().translate(lines)
+    for count in (len(lines), 3, len(lines)):
+        page.fill("#text", "\n".join(lines[:count]))
+        whole = "\n".join(line.text for line in expected[:count])
+        page.wait_for_function(
+            "(whole) => document.querySelector('#answer').textContent === whole",
+            arg=whole,
+        )
+        assert page.locator("#answer").inner_text() == whole
+    assert [len(line.text.split()) > 2 for line in expected] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     assert "CC BY 4.0" in page.locator("#about").inner_text()
     page.get_by_role("button", name="Clear").click()
     page.wait_for_function("() => !document.querySelector('#answer').textContent")
@@ -108,16 +121,18 @@ def test_a_language_model_writes_on(open_page: Any, tmp_path: Path) -> None:
     task = tiny.tiny_task("lm-modern")
     web.write_web(task, tmp_path / "site")
     page = open_page(page_of(tmp_path / "site"))
-    page.fill("#text", "Ein kleiner")
+    prompt = "Ein Hund.\nEin kleiner"
+    page.fill("#text", prompt)
     page.fill("#limit", "9")
     page.fill("#seed", "4")
     page.press("#text", "Control+Enter")
-    written = task.predictor().generate("Ein kleiner", max_new_tokens=9, seed=4)
+    written = task.predictor().generate(prompt, max_new_tokens=9, seed=4)
     assert written.text
     page.wait_for_function(
         "(whole) => document.querySelector('#answer').textContent === whole",
-        arg=f"Ein kleiner{written.text}",
+        arg=f"{prompt}{written.text}",
     )
+    assert page.locator("#answer").inner_text().startswith(prompt)
     page.wait_for_function(
         "() => document.querySelector('#write').textContent === 'Write on'"
     )

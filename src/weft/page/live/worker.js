@@ -24,26 +24,46 @@ function listen(scope, kinds) {
   };
 }
 
+const MOST_LINES = 1000; // that are remembered
+
+// The translation of one line, told from row to row; null where a newer request has come.
+async function translateLine(model, line, tell, isOld) {
+  const plan = model.plan(line);
+  const texts = [];
+  let isWhole = !plan.cut;
+  for (const row of plan.rows) {
+    const found = model.search(row);
+    isWhole &&= found.finished;
+    texts.push(model.textOf(found));
+    if (await isOld()) return null;
+    tell(joinRows(plan, texts, model.card.joiner));
+  }
+  return { text: joinRows(plan, texts, model.card.joiner), isWhole };
+}
+
 // What a page asks of a model alone: to load it, to translate, to write on, to classify.
 function serveModel(scope) {
   let model;
+  const lines = new Map(); // translations, by what was translated
   listen(scope, {
     load({ card, buffer }) {
       model = loadModel(card, buffer);
       return {};
     },
-    async translate({ text, settings }, tell, isOld) {
-      const plan = model.plan(text);
-      const texts = [];
-      let isWhole = !plan.cut;
-      for (const row of plan.rows) {
-        const found = model.search(row, settings);
-        isWhole &&= found.finished;
-        texts.push(model.textOf(found));
-        if (await isOld()) return null;
-        if (texts.length < plan.rows.length) tell({ text: joinRows(plan, texts, model.card.joiner) });
+    // Each line is a text of its own; one that is known is not translated again.
+    async translate({ text }, tell, isOld) {
+      const done = [];
+      let isWhole = true;
+      for (const line of text.split(/\r\n|[\r\n]/)) {
+        const tellMore = (begun) => tell({ text: [...done, begun].join("\n") });
+        const found = lines.get(line) ?? (await translateLine(model, line, tellMore, isOld));
+        if (!found) return null;
+        if (lines.size >= MOST_LINES) lines.clear();
+        lines.set(line, found);
+        done.push(found.text);
+        isWhole &&= found.isWhole;
       }
-      return { text: joinRows(plan, texts, model.card.joiner), isWhole };
+      return { text: done.join("\n"), isWhole };
     },
     async generate({ prompt, settings }, tell, isOld) {
       for (const { text } of model.pieces(prompt, settings)) {

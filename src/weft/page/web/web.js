@@ -140,7 +140,7 @@ function drawTranslation() {
 function translate() {
   const began = performance.now();
   byId("answer").classList.add("stale");
-  ask({ kind: "translate", text: state.text, settings: {} }, (answer) => {
+  ask({ kind: "translate", text: state.text }, (answer) => {
     if (answer.text !== undefined) byId("answer").textContent = state.answer = answer.text;
     if (!answer.done) return;
     byId("answer").classList.remove("stale");
