@@ -99,7 +99,7 @@ def test_the_numbers_belong_together(seen: Any) -> None:
         shares.cross.sum("layer", "head", "source"), of_source[0], atol=1
     )
     probabilities = np.array(seen.target.probabilities)
-    assert np.allclose(seen.lens.written.at(part=-1), probabilities, atol=1e-3)
+    assert np.allclose(seen.lens.written.at(part=-1), probabilities, atol=1e-6)
     best = seen.pieces(seen.lens.ids.at(part=-1, rank=0))
     assert best == seen.target.pieces
     whole = np.logaddexp(

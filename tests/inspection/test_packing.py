@@ -177,6 +177,14 @@ def test_lists_are_rounded(inspection: TranslationInspection) -> None:
         found["attention"]["cross"]
         == np.round(inspection.cross.astype(float), 4).tolist()
     )
+    chosen = [choice.probability for choice in inspection.chosen]
+    assert data["target"]["probabilities"] == chosen
+    for written in (found, packed(data)):
+        assert written["target"]["probabilities"] == np.round(chosen, 4).tolist()
+        assert written["beam"]["nodes"][0]["log_prob"] == round(
+            data["beam"]["nodes"][0]["log_prob"], 4
+        )
+        assert written["shares"]["error"] == data["shares"]["error"]
     looks = found["looks"]["cross"]["query"]
     assert np.round(looks, 3).tolist() == looks
     assert np.shape(looks) == data["looks"]["cross"]["query"].shape

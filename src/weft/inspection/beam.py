@@ -46,20 +46,12 @@ class BeamTree:
     length_penalty: float
     nodes: list[Node]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary, numbers rounded to four decimals."""
+    def to_data(self) -> dict[str, Any]:
+        """Return the same as a plain dictionary."""
         return {
             "beam_size": self.beam_size,
             "length_penalty": self.length_penalty,
-            "nodes": [
-                {
-                    **vars(node),
-                    "log_prob": round(node.log_prob, 4),
-                    "probability": round(node.probability, 4),
-                    "score": None if node.score is None else round(node.score, 4),
-                }
-                for node in self.nodes
-            ],
+            "nodes": [dict(vars(node)) for node in self.nodes],
         }
 
 

@@ -23,7 +23,6 @@ from weft.inspection.tokens import (
     Limits,
     Vectors,
     embedded,
-    rounded,
     some_text,
     stacked,
 )
@@ -49,14 +48,9 @@ class Contributions:
     left_out: list[float]
     agreement: float | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary, rounded to four decimals."""
-        return {
-            "label": self.label,
-            "gradient": rounded(self.gradient),
-            "left_out": rounded(self.left_out),
-            "agreement": None if self.agreement is None else round(self.agreement, 4),
-        }
+    def to_data(self) -> dict[str, Any]:
+        """Return the same as a plain dictionary."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +107,10 @@ class ClassificationInspection:
                 "vectors": self.vectors.to_data(),
             },
             "labels": [
-                {"label": label, "probability": round(p, 4)}
+                {"label": label, "probability": p}
                 for label, p in zip(self.labels, self.probabilities, strict=True)
             ],
-            "contributions": [c.to_json() for c in self.contributions],
+            "contributions": [c.to_data() for c in self.contributions],
             "attention": {"encoder": self.encoder},
             "model": self.model.to_data(),
             **self.insides.to_data(),

@@ -91,13 +91,13 @@ class LanguageInspection:
             "tokens": {
                 "pieces": self.pieces,
                 "ids": self.ids,
-                "probabilities": [round(c.probability, 4) for c in self.chosen],
+                "probabilities": [c.probability for c in self.chosen],
                 "alternatives": [
-                    [c.to_json() for c in row] for row in self.alternatives
+                    [c.to_data() for c in row] for row in self.alternatives
                 ],
                 "vectors": self.vectors.to_data(),
             },
-            "next": [c.to_json() for c in self.next],
+            "next": [c.to_data() for c in self.next],
             "attention": {"decoder": self.decoder},
             "model": self.model.to_data(),
             **self.insides.to_data(),

@@ -1,5 +1,7 @@
 """The data of an inspection as JSON: arrays as lists of rounded numbers, or packed for a page.
 
+Numbers that stand alone are rounded either way.
+
 A packed array is `{"shape", "dtype", "scale"?, "root"?, "causal"?, "data"}`: little-endian numbers
 in base64. A number times `scale` is v; the value is v, or with `root` v times |v|, so that small
 ones can be told apart. A `causal` array has of its last two axes, of one length, only the places on
@@ -22,6 +24,7 @@ Path: TypeAlias = tuple[str, ...]
 DECIMALS = 4
 # of what a reader sees as colours
 _FEWER = {"vectors": 3, "looks": 3, "states": 3}
+_EXACT = "error"  # the key of a number that is nearly 0
 # of the data of a page, in bytes, by the tokens of the text that is read
 _BUDGET = ((10, 78_000), (40, 228_000), (127, 1_070_000))
 _FEWEST_DIMENSIONS = 64
@@ -34,19 +37,30 @@ _LEFT_OUT = object()
 
 
 def plain(data: Any, decimals: int = DECIMALS) -> Any:
-    """Return the same data with lists in the place of arrays, their numbers rounded."""
+    """Return the same data with lists in the place of arrays, all numbers rounded."""
+    return _rounded(data, _listed, decimals)
+
+
+def _listed(array: Array, decimals: int) -> Any:
+    if array.dtype.kind != "f":
+        return array.tolist()
+    return np.round(array.astype(np.float64), decimals).tolist()
+
+
+def _rounded(data: Any, array: Callable[[Array, int], Any], decimals: int) -> Any:
+    """Return the same data with its numbers rounded, and with `array` of each array."""
     if isinstance(data, Mapping):
         found = {}
         for key, value in data.items():
-            found[key] = plain(value, _FEWER.get(key, decimals))
+            fewer = _FEWER.get(key, decimals)
+            exact = key == _EXACT
+            found[key] = value if exact else _rounded(value, array, fewer)
         return found
     if isinstance(data, list | tuple):
-        return [plain(each, decimals) for each in data]
-    if not isinstance(data, np.ndarray):
-        return data
-    if data.dtype.kind != "f":
-        return data.tolist()
-    return np.round(data.astype(np.float64), decimals).tolist()
+        return [_rounded(each, array, decimals) for each in data]
+    if isinstance(data, float):
+        return round(float(data), decimals)
+    return array(data, decimals) if isinstance(data, np.ndarray) else data
 
 
 # Packed arrays
@@ -107,13 +121,15 @@ _STEPS = (
 
 
 def packed(data: Data, budget: int | None = None) -> Data:
-    """Return the same data with all arrays packed, as exactly as a page's budget of bytes allows.
+    """Return the same data with all arrays packed, as exactly as a page's budget of bytes allows,
+    and all other numbers rounded.
 
     Where it is too small, numbers have fewer bits, step by step; then looks are left out by kinds,
     and at last what heads have written: `looks.left_out` and `shares.left_out` name them.
 
     Of several inspections, each without looks has half of a page's budget.
     """
+    data = _rounded(data, lambda array, decimals: array, DECIMALS)
     if "inspections" in data:
         found = []
         for each in data["inspections"]:

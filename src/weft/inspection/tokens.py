@@ -68,13 +68,9 @@ class Choice:
     id: int
     probability: float
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary; the probability is rounded to four decimals."""
-        return {
-            "piece": self.piece,
-            "id": self.id,
-            "probability": round(self.probability, 4),
-        }
+    def to_data(self) -> dict[str, Any]:
+        """Return the same as a plain dictionary."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +171,3 @@ def stacked(maps: Sequence[Floats]) -> Floats:
     if not maps:
         return np.empty((0, 1, 0, 0), np.float32)
     return np.stack([layer[0] for layer in maps])
-
-
-def rounded(value: Any, decimals: int = 4) -> Any:
-    """Round a number, or all numbers in lists within lists."""
-    if not isinstance(value, list):
-        return round(value, decimals)
-    return [rounded(each, decimals) for each in value]

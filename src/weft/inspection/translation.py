@@ -141,9 +141,9 @@ class TranslationInspection:
             "target": {
                 "pieces": self.tgt_pieces,
                 "ids": self.tgt_ids,
-                "probabilities": [round(c.probability, 4) for c in self.chosen],
+                "probabilities": [c.probability for c in self.chosen],
                 "alternatives": [
-                    [c.to_json() for c in row] for row in self.alternatives
+                    [c.to_data() for c in row] for row in self.alternatives
                 ],
                 "vectors": self.tgt_vectors.to_data(),
             },
@@ -152,7 +152,7 @@ class TranslationInspection:
                 "encoder": self.encoder,
                 "decoder": self.decoder,
             },
-            "beam": self.beam and self.beam.to_json(),
+            "beam": self.beam and self.beam.to_data(),
             "alignment": self.alignment.to_json(),
             "model": self.model.to_data(),
             **self.insides.to_data(),
