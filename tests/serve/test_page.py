@@ -379,6 +379,45 @@ def test_another_word_is_chosen_by_keyboard_alone(
     assert page.locator("#undo").is_hidden()
 
 
+def open_list_before_its_language(page: Any) -> Any:
+    """Come back to a text and open other words; return the request for its language, held back."""
+    translate(page, TEXT, "a dog runs in snow.")
+    held: list[Any] = []
+
+    def hold(request: Any) -> None:
+        held.append(request)
+
+    page.route("**/v1/detect", hold)
+    page.evaluate("location.hash = 'models'")
+    page.wait_for_selector(".models")
+    page.evaluate("location.hash = 'translate'")
+    page.locator(".word").nth(1).click()
+    page.wait_for_selector("[role=option]")
+    while not held:
+        page.wait_for_timeout(10)
+    return held[0]
+
+
+def test_a_list_of_words_stays_open_while_its_line_does(open_page: Any) -> None:
+    page = open_page()
+    request = open_list_before_its_language(page)
+    with page.expect_response("**/v1/detect"):
+        request.continue_()
+    page.wait_for_selector(".busy", state="detached")
+    assert page.locator("[role=option]").all_inner_texts()[0].startswith("dog")
+    page.keyboard.press("Enter")
+    result_of(page, "a big runs in snow.")
+
+
+def test_a_list_of_words_closes_where_its_line_is_drawn_anew(open_page: Any) -> None:
+    page = open_page()
+    request = open_list_before_its_language(page)
+    english = {"language": "en", "confidence": 0.99}
+    request.fulfill(json={"languages": [english]})
+    page.wait_for_selector(".busy", state="detached")
+    page.wait_for_selector(".popup", state="detached")
+
+
 @pytest.mark.long
 def test_the_list_of_words_closes(open_page: Any, server: StandIn) -> None:
     page = open_page()

@@ -9,6 +9,7 @@ import { hideTip } from "./tip.js";
 const MOST = 5;
 
 let close = () => {};
+let isAnchored = () => true; // whether the word still stands in the page
 
 const query = (line, route, prefix, alternatives) => {
   const { source, target, model } = route;
@@ -55,6 +56,7 @@ export async function openAlternatives(anchor, line, translation, route, { chose
   const list = make("ul", { role: "listbox", tabindex: "0", "aria-label": title, "aria-busy": "true" });
   const popup = make("div", { class: "popup" }, make("p", {}, title), list);
   close = shut;
+  isAnchored = () => anchor.isConnected;
   anchor.parentNode.parentNode.append(popup);
   anchor.setAttribute("aria-expanded", "true");
   place(popup, anchor);
@@ -65,6 +67,7 @@ export async function openAlternatives(anchor, line, translation, route, { chose
     left.abort();
     anchor.removeAttribute("aria-expanded");
     close = () => {};
+    isAnchored = () => true;
     if (back) anchor.focus();
     popup.remove();
   }
@@ -123,3 +126,6 @@ export async function openAlternatives(anchor, line, translation, route, { chose
 }
 
 export const closeAlternatives = () => close();
+
+// Close the list of a word whose line was drawn anew.
+export const closeUnanchored = () => isAnchored() || close();

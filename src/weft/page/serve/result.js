@@ -38,8 +38,9 @@ export class Result {
 
   // A line that has no translation yet keeps the one before, paler.
   draw(translations, blank, lang) {
+    const rows = this.rows;
     this.rows = translations.map((translation, i) => {
-      const before = this.rows[i];
+      const before = rows[i];
       const waits = !translation && !blank[i];
       if (before && (before.translation === translation || waits)) {
         before.element.classList.toggle("stale", waits);
@@ -50,7 +51,8 @@ export class Result {
       else this.element.append(element);
       return { translation, element };
     });
-    while (this.element.children.length > translations.length) this.element.lastChild.remove();
+    // only lines: a list of other words may stand behind them
+    for (const { element } of rows.slice(translations.length)) element.remove();
     this.words()[0]?.setAttribute("tabindex", "0");
   }
 

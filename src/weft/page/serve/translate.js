@@ -1,6 +1,6 @@
 /* The view that translates as one types. */
 
-import { closeAlternatives, openAlternatives } from "./alternatives.js";
+import { closeAlternatives, closeUnanchored, openAlternatives } from "./alternatives.js";
 import { button, complain, complaint, icon, make, select } from "./element.js";
 import { drawExamples } from "./examples.js";
 import { drawFiles, takeFiles } from "./files.js";
@@ -140,6 +140,7 @@ function drawText() {
   const found = translations();
   mirror.draw(lines(), found);
   result.draw(found, lines().map(isBlank), state.target);
+  closeUnanchored();
   const isEmpty = isBlank(state.text);
   parts.empty.hidden = parts.examples.hidden = !isEmpty;
   parts.result.hidden = isEmpty;
