@@ -116,6 +116,15 @@ def test_without_a_compiler_it_says_so_and_goes_on(
         choose_machine("float32", 1, "native")
 
 
+def test_a_machine_that_does_not_tell_its_cpu_goes_on_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
+    monkeypatch.setattr(compiling, "_CPU_FACTS", tmp_path / "cpuinfo")
+    machine = choose_machine("float32", 1, "auto")
+    assert machine.kernels == "torch"
+    assert "no native kernels: they are kept by the CPU's facts:" in machine.describe()
+
+
 def test_a_compiler_that_fails_is_quoted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
 ) -> None:

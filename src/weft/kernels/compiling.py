@@ -16,6 +16,7 @@ from weft.kernels import levels
 from weft.kernels.levels import SHARED
 
 SECONDS = 120  # that a compiler may take
+_CPU_FACTS = Path("/proc/cpuinfo")
 
 
 class UnavailableError(Exception):
@@ -88,11 +89,11 @@ def is_own(path: Path) -> bool:
 
 def _fingerprint(source: Path, runtime: str, flags: tuple[str, ...]) -> str:
     """Hash the source, the way it is compiled, and the CPU that it is compiled for."""
-    cpu = re.findall(
-        r"^(?:flags|Features|model name)\s*:.*$",
-        Path("/proc/cpuinfo").read_text("utf-8"),
-        re.M,
-    )
+    try:
+        about = _CPU_FACTS.read_text("utf-8", "replace")
+    except OSError as error:
+        raise UnavailableError(f"they are kept by the CPU's facts: {error}") from error
+    cpu = re.findall(r"^(?:flags|Features|model name)\s*:.*$", about, re.M)
     texts = (path.read_text("utf-8") for path in (source, SHARED))
     parts = (*texts, *flags, runtime, *sorted(set(cpu)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
