@@ -23,8 +23,14 @@ if TYPE_CHECKING:
     from weft.inspection.comparison import Comparison
     from weft.inspection.diagnosis.findings import Diagnosis
     from weft.inspection.drawn import Picture
-    from weft.inspection.inspected import Inspection
-    from weft.looking import compare, diagnose, plot
+    from weft.inspection.inspected import Inspection, Inspections
+    from weft.looking import (
+        compare,
+        diagnose,
+        inspect_checkpoints,
+        inspect_models,
+        plot,
+    )
     from weft.predict.classifier import Classification, Classifier
     from weft.predict.completion import Completion
     from weft.predict.generation import Generation, GenerationSettings
@@ -48,6 +54,7 @@ __all__ = [
     "Generation",
     "GenerationSettings",
     "Inspection",
+    "Inspections",
     "LanguageModel",
     "Picture",
     "Prediction",
@@ -59,6 +66,8 @@ __all__ = [
     "compare",
     "diagnose",
     "finish",
+    "inspect_checkpoints",
+    "inspect_models",
     "load",
     "plot",
     "train",
@@ -74,6 +83,7 @@ _LAZY = {
     "Generation": "weft.predict.generation",
     "GenerationSettings": "weft.predict.generation",
     "Inspection": "weft.inspection.inspected",
+    "Inspections": "weft.inspection.inspected",
     "LanguageModel": "weft.predict.language_model",
     "Picture": "weft.inspection.drawn",
     "Prediction": "weft.predict.prediction",
@@ -83,6 +93,8 @@ _LAZY = {
     "WeftError": "weft.errors",
     "compare": "weft.looking",
     "diagnose": "weft.looking",
+    "inspect_checkpoints": "weft.looking",
+    "inspect_models": "weft.looking",
     "plot": "weft.looking",
 }
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from weft.inspection.comparison import Comparison
     from weft.inspection.diagnosis.findings import Diagnosis
     from weft.inspection.drawn import Picture
-    from weft.inspection.inspected import Inspection
+    from weft.inspection.inspected import Inspection, Inspections
+    from weft.inspection.tokens import Limits
     from weft.tasks.task import Task
 
 # the pictures of `plot`, and what each takes
@@ -32,19 +33,84 @@ _DECODING = ("beam_size", "length_penalty")  # settings of the search of both mo
 
 
 def inspect_task(
-    task: "Task[Any, Any]", text: str, beam_size: int | None = None, **limits: int
-) -> "Inspection":
-    """Return what a model does with a text; see `LooksInside.inspect`."""
-    from weft.inspection.inspected import Inspection
+    task: "Task[Any, Any]",
+    text: str | Sequence[str],
+    beam_size: int | None = None,
+    **limits: int,
+) -> "Inspection | Inspections":
+    """Return what a model does with a text, or with several; see `LooksInside.inspect`."""
+    from weft.inspection.inspected import Inspection, Inspections
     from weft.inspection.look import inspect_text
+    from weft.inspection.several import inspect_sentences
+
+    bounds = _limits(limits)
+    if isinstance(text, str):
+        return Inspection(inspect_text(task, text, bounds, beam_size))
+    if not text:
+        raise UsageError("there is no text to inspect; give a sentence, or several")
+    return Inspections(inspect_sentences(task, text, beam_size, bounds))
+
+
+def inspect_models(
+    first: str | Path,
+    second: str | Path,
+    text: str,
+    beam_size: int | None = None,
+    **limits: int,
+) -> "Inspections":
+    """Inspect a text with the models of two folders, as `weft inspect FIRST SECOND TEXT` does.
+
+    The answer has an Inspection of each, in this order. Where both translate with the same
+    tokenizers and write something else, a third one is the second model's while it writes the first
+    one's translation. `.pair` are the places of two whose tokens are the same one by one, so that
+    their arrays have the same axes but for parts, layers and heads; None where there are none.
+
+    `beam_size` and `limits` are those of `model.inspect`. Raises weft.errors.UsageError as it does
+    and for models of two tasks, FolderError as `load` does.
+    """
+    from weft.inspection.inspected import Inspections
+    from weft.inspection.several import compare_models as inspect_both
+    from weft.tasks.opening import load_task
+
+    bounds = _limits(limits)
+    names = [str(first), str(second)]
+    tasks = [load_task(Path(folder)) for folder in names]
+    return Inspections(inspect_both(tasks, names, text, beam_size, bounds))
+
+
+def inspect_checkpoints(
+    folder: str | Path, text: str, beam_size: int | None = None, **limits: int
+) -> "Inspections":
+    """Inspect a text with a model at each step that its run has kept, as `weft inspect FOLDER TEXT
+    --checkpoints` does.
+
+    The answer has an Inspection for each step, eight at most, from the first to the last: `.steps`.
+    A translator writes at each of them the translation of the finished model, whose place is
+    `.finished`, so that all arrays have the same shapes; `.own` is what it would have written by
+    itself. `.notes` say which steps could not be read, and where there are none but the last.
+
+    `beam_size` and `limits` are those of `model.inspect`. Raises weft.errors.UsageError as it does,
+    FolderError as `load` does.
+    """
+    from weft.inspection.inspected import Inspections
+    from weft.inspection.learned import inspect_learning
+    from weft.tasks.opening import load_task
+
+    bounds = _limits(limits)
+    task = load_task(Path(folder))
+    return Inspections(inspect_learning(Path(folder), task, text, beam_size, bounds))
+
+
+def _limits(given: Mapping[str, int]) -> "Limits":
+    """Return limits. Raises UsageError for a name that is none."""
     from weft.inspection.tokens import USUAL, Limits
 
     known = vars(USUAL)
-    if strays := sorted(limits.keys() - known.keys()):
+    if strays := sorted(given.keys() - known.keys()):
         raise UsageError(
             f"inspect takes no {strays[0]}; its limits are {', '.join(known)}"
         )
-    return Inspection(inspect_text(task, text, Limits(**limits), beam_size))
+    return Limits(**given)
 
 
 def diagnose(folder: str | Path, data: str | Sequence[str] = ()) -> "Diagnosis":
@@ -143,7 +209,7 @@ def compare_models(
 
 
 def plot(
-    what: "str | Inspection",
+    what: "str | Inspection | Inspections",
     *folders: str | Path,
     recipe: str | None = None,
     d_model: int | None = None,
@@ -155,13 +221,17 @@ def plot(
     learning rates, or those of a `recipe`, by its name or file; "positions": `max_len` sinusoidal
     vectors (100) of `d_model` numbers (128); "mask": the decoder's; "smoothing": targets
     smoothed by 0.1. Of an inspection it is the attention of each layer, or what each token adds to
-    a label.
+    a label; of several, give one of them.
 
     Raises weft.errors.MissingPackage without matplotlib or, for all but the history, PyTorch;
     UsageError for another `what` and for what that picture does not take; FolderError for a run
     that has logged nothing.
     """
     if not isinstance(what, str):
+        if isinstance(what, Sequence):
+            raise UsageError(
+                "a picture is of one inspection; give found[0], or another"
+            )
         return what.picture()
     if what not in PICTURES:
         raise UsageError(f"there is no picture {what!r}: choose {', '.join(PICTURES)}")

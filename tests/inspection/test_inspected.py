@@ -181,7 +181,78 @@ def test_the_page_works_in_the_frame(
     page.close()
 
 
+# several
+
+
+def test_several_texts_make_a_sequence_of_inspections(
+    seen: Any, tmp_path: Path
+) -> None:
+    """Each is as if it were alone."""
+    texts = [TEXT, "My mother is reading a book."]
+    both = weft.load(weft.DEMO).inspect(texts)
+    assert isinstance(both, weft.Inspections)
+    assert (both.kind, both.names, both.notes) == ("sentences", texts, [])
+    assert [one.text for one in both] == texts
+    assert (len(both), both[-1].text, len(both[:1])) == (2, texts[1], 1)
+    assert both[0].to_dict() == seen.to_dict()
+    short = weft.load(weft.DEMO).inspect(texts, tokens=4)
+    assert [len(one.source) for one in short] == [4, 4]
+    assert repr(both).split("\n") == both.lines()
+    assert set(seen.lines()) < set(both.lines())
+    both.save(tmp_path / "x.json")
+    data = json.loads((tmp_path / "x.json").read_bytes())
+    assert data == both.to_dict()
+    assert (data["format"], len(data["inspections"])) == ("weft-inspections", 2)
+
+
+def test_two_models_have_a_pair_of_the_same_tokens(tiny_folder: Path) -> None:
+    found = weft.inspect_models(tiny_folder, str(tiny_folder), "cat sees dog.")
+    assert found.names == [str(tiny_folder)] * 2
+    first, second = (found[place] for place in found.pair)
+    assert first.target.pieces == second.target.pieces
+    assert "pair" in dir(found)
+    with pytest.raises(AttributeError, match="inspections of models have no steps"):
+        _ = found.steps
+
+
+def test_several_show_themselves_in_a_cell(
+    tiny_folder: Path, browser: Any, watch: Any, tmp_path: Path
+) -> None:
+    found = weft.inspect_models(tiny_folder, tiny_folder, "cat sees dog.")
+    frame = FRAME.match(found._repr_html_())
+    assert frame is not None
+    assert frame[1] == "What two models do with: cat sees dog."
+    found.save(tmp_path / "page.html")
+    assert html.unescape(frame[2]) == (tmp_path / "page.html").read_text("utf-8")
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!doctype html>{found._repr_html_()}", "utf-8")
+    page = browser.new_page()
+    watch(page, notebook.as_uri(), "about:srcdoc")
+    page.goto(notebook.as_uri())
+    page.frame_locator("iframe").locator("section h2").first.wait_for()
+    page.close()
+
+
 # refusals
+
+
+def test_what_several_cannot_do_is_refused(
+    tiny_folder: Path, tiny_models: dict[str, Path], tmp_path: Path
+) -> None:
+    model = weft.load(weft.DEMO)
+    with pytest.raises(UsageError, match="no text to inspect; give a sentence, or sev"):
+        model.inspect([])
+    with pytest.raises(UsageError, match="there is no text to inspect"):
+        model.inspect([TEXT, " "])
+    with pytest.raises(UsageError, match="give two models of one task"):
+        weft.inspect_models(weft.DEMO, tiny_models["plays"], TEXT)
+    with pytest.raises(UsageError, match=r"inspect takes no size; its limits are"):
+        weft.inspect_checkpoints(tiny_folder, TEXT, size=3)
+    found = model.inspect([TEXT, TEXT])
+    with pytest.raises(UsageError, match=r"x\.png: the name must end in \.html"):
+        found.save(tmp_path / "x.png")
+    with pytest.raises(UsageError, match=r"a picture is of one inspection; give found"):
+        weft.plot(found)
 
 
 def test_what_cannot_be_inspected_is_refused() -> None:

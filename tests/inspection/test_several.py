@@ -130,6 +130,24 @@ def test_each_step_says_what_it_would_have_written_itself(run: Path) -> None:
     assert len({sample["text"] for sample in facts["samples"]}) == 2
 
 
+def test_python_has_the_steps_as_a_sequence(run: Path) -> None:
+    """With all that the data of a page leave out of earlier steps."""
+    found = weft.inspect_checkpoints(str(run), TEXT, tokens=12)
+    data = found.to_dict()
+    assert found.steps == data["steps"] == [int(name) for name in found.names]
+    assert (found.own, found.notes) == (data["own"], data["notes"])
+    final = found[found.finished]
+    alone = weft.load(run).inspect(TEXT, tokens=12)
+    assert final.to_dict() == alone.to_dict()
+    for one in found:
+        assert one.target.ids == final.target.ids
+        assert one.shares.values.sizes == final.shares.values.sizes
+        assert one.looks.cross.query.sizes == final.looks.cross.query.sizes
+    rows = [line.split()[0] for line in found.lines() if line[:6].strip().isdigit()]
+    assert rows == found.names
+    assert "while it learned" in found._repr_html_()
+
+
 def test_only_the_finished_model_is_there_whole(run: Path, tmp_path: Path) -> None:
     found = inspect_learning(run, load_task(run), TEXT)
     data = found.to_json()

@@ -70,7 +70,7 @@ def inspect(
         bool,
         typer.Option(
             "--live",
-            help="Put the model into the page, which then computes by itself what is typed.",
+            help="Put the model (at most 10 million weights) into the page, which then computes what is typed.",
         ),
     ] = False,
 ) -> None:

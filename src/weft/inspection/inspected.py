@@ -1,13 +1,14 @@
-"""An inspection for Python and notebooks: all that a model did with a text, as named arrays.
+"""An inspection for Python and notebooks: all that a model did with a text, as named arrays; and
+several of them, as one sequence.
 
 The numbers are those of the page and of docs/inspection.md, none of them rounded.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from weft.inspection import look
 from weft.inspection.named import Group, Named
 from weft.inspection.packing import plain
 from weft.inspection.report import page_of, write_report
+from weft.inspection.several import Kind, Several
 from weft.inspection.shown import Shown
 from weft.inspection.suffixes import (
     ALIGNMENTS,
@@ -23,7 +25,7 @@ from weft.inspection.suffixes import (
     PICTURES,
     refuse_other_suffixes,
 )
-from weft.inspection.summary import summary_of
+from weft.inspection.summary import summary, summary_of
 
 if TYPE_CHECKING:
     from weft.inspection.drawn import Picture
@@ -207,12 +209,7 @@ class Inspection(Shown):
         return Picture("attention", draw_inspection(self.found))
 
     def _repr_html_(self) -> str:
-        page = escape(page_of(self.found), quote=True)
-        title = escape(f"What the model does with: {self.text}", quote=True)
-        return (
-            f'<iframe title="{title}" style="{_FRAME}" sandbox="allow-scripts" '
-            f'srcdoc="{page}"></iframe>'
-        )
+        return _framed(self.found, f"What the model does with: {self.text}")
 
     def _side(self, name: str) -> Any:
         if name not in self.data:
@@ -259,6 +256,90 @@ class Inspection(Shown):
                 "value": Named(look_["value"], _KEY),
             }
             yield kind, Group(f"looks.{kind}", named)
+
+
+class Inspections(Shown, Sequence[Inspection]):
+    """Several texts seen through a model, or a text through two models or the steps of a run.
+
+    It is a sequence of `Inspection`, each whole; `names` has a name for each: its text, the model's
+    folder, the step. What a `kind` has besides are attributes: of "models" `pair`, of "checkpoints"
+    `steps`, `finished`, `own`, `losses`, `training` and `samples`, as docs/inspection.md describes
+    them. In a notebook it shows itself as the page that turns through them.
+    """
+
+    def __init__(self, found: Several) -> None:
+        self.found = found
+        self._each = [Inspection(one) for one in found.inspections]
+
+    @property
+    def kind(self) -> Kind:
+        """Return what they are: sentences, models or checkpoints."""
+        return self.found.kind
+
+    @property
+    def names(self) -> list[str]:
+        """Return a name for each."""
+        return [*self.found.names]
+
+    @property
+    def notes(self) -> list[str]:
+        """Say what must be known beside them: what was cut or left out, for example."""
+        return [*self.found.notes]
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    @overload
+    def __getitem__(self, place: int) -> Inspection: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Inspection]: ...
+
+    def __getitem__(self, place: int | slice) -> Inspection | list[Inspection]:
+        return self._each[place]
+
+    def __getattr__(self, name: str) -> Any:
+        facts = {} if name == "found" else self.found.facts
+        if name not in facts:
+            raise AttributeError(f"inspections of {self.kind} have no {name}")
+        return facts[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.found.facts]
+
+    def lines(self) -> list[str]:
+        """Return what `weft inspect` shows in a terminal: at most 60 columns."""
+        return summary(self.found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the data that docs/inspection.md describes: plain lists, rounded."""
+        return self.found.to_json()
+
+    def save(self, path: str | Path) -> None:
+        """Write a page (.html) or data (.json), whole or not at all.
+
+        Raises UsageError for another suffix, FolderError where it cannot be written.
+        """
+        path = Path(path)
+        refuse_other_suffixes(path, FORMATS)
+        write_report(self.found, path)
+
+    def _repr_html_(self) -> str:
+        title = {
+            "sentences": f"What the model does with {len(self)} texts",
+            "models": f"What two models do with: {self[0].text}",
+            "checkpoints": f"What the model did while it learned with: {self[0].text}",
+        }[self.kind]
+        return _framed(self.found, title)
+
+
+def _framed(found: look.Inspection | Several, title: str) -> str:
+    """Return the page as HTML for a cell of a notebook, in a frame of its own."""
+    page = escape(page_of(found), quote=True)
+    return (
+        f'<iframe title="{escape(title, quote=True)}" style="{_FRAME}" '
+        f'sandbox="allow-scripts" srcdoc="{page}"></iframe>'
+    )
 
 
 def _tokens(side: Mapping[str, Any]) -> Tokens:

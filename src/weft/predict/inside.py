@@ -1,6 +1,6 @@
 """Models in use that can be looked into."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.errors import UsageError
@@ -14,9 +14,12 @@ class LooksInside:
 
     look_inside: Callable[..., Any] | None = None
 
-    def inspect(self, text: str, beam_size: int | None = None, **limits: int) -> Any:
+    def inspect(
+        self, text: str | Sequence[str], beam_size: int | None = None, **limits: int
+    ) -> Any:
         """Run the model on a text and return all that it did, a `weft.Inspection`: attention,
-        shares, what each part would say, logits, as arrays with named axes.
+        shares, what each part would say, logits, as arrays with named axes. Of a list of texts it
+        is a `weft.Inspections`, a sequence of these.
 
         `beam_size` is that of a translation's search, in the place of the model's own. `limits`
         bound its size: `tokens` of the text (128), `tgt_tokens` of the translation (512),
@@ -24,8 +27,8 @@ class LooksInside:
         logits (50), `nearest` tokens (5), `labels` (5). A text of several sentences that are
         translated one by one is looked at in its first one.
 
-        Raises UsageError for an empty text, for a limit below 1 or of another name, and for a model
-        that `weft.load` did not give, such as an ensemble.
+        Raises UsageError for an empty text or list, for a limit below 1 or of another name, and for
+        a model that `weft.load` did not give, such as an ensemble.
         """
         if self.look_inside is None:
             raise UsageError(
