@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
+from small_shapes import CLASSIFIERS, SMALL, shaken
 from weft.config import ClassifierSection
 from weft.engine.from_model import classifier_weights_of
 from weft.engine.labels import label_lens, label_pass, label_shares
@@ -18,30 +18,6 @@ from weft.engine.weights import ClassifierWeights
 from weft.model.classifier import TransformerClassifier
 
 V, C = 19, 3
-SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}
-MODERN = {
-    "norm": "rms",
-    "positions": "rotary",
-    "head_dim": 8,
-    "num_key_value_heads": 1,
-    "query_key_norm": True,
-    "sandwich_norm": True,
-    "activation": "swiglu",
-    "bias": False,
-}
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"norm_first": False},
-    {"sandwich_norm": True},
-    {"norm": "rms", "norm_first": False},
-    {"pooling": "first"},
-    {"pooling": "first", "norm_first": False, "ngrams": 2},
-    {"ngrams": 3},
-    {"ngrams": 3, "ngram_weights": "log-count-ratio"},
-    {"num_encoder_layers": 0},
-    {"num_encoder_layers": 0, "ngrams": 3, "ngram_weights": "log-count-ratio"},
-    MODERN,
-]
 IDS = [5, 7, 1, 11, 7, 4]
 LABELS = [2, 0, 1]
 
@@ -49,20 +25,14 @@ LABELS = [2, 0, 1]
 def classifier(**options: Any) -> ClassifierWeights:
     torch.manual_seed(5)
     shape = ClassifierSection(**SMALL, ngram_buckets=57, **options)
-    model: nn.Module = TransformerClassifier(shape, V, C)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-            if name.endswith("_weights"):
-                parameter.abs_().add_(0.1)
-    return classifier_weights_of(model.eval())  # type: ignore[arg-type]
+    return classifier_weights_of(shaken(TransformerClassifier(shape, V, C)))
 
 
 def said(weights: ClassifierWeights, ids: list[int]) -> np.ndarray:
     return PlainClassifier(weights).logits(np.array([ids]))[0].astype(np.float64)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", CLASSIFIERS, ids=str)
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_the_shares_are_the_logits(options: dict[str, Any], multi_label: bool) -> None:
     weights = classifier(**options)
@@ -112,7 +82,7 @@ def test_an_ngrams_share_is_what_the_logit_loses_with_its_vector() -> None:
     np.testing.assert_allclose(shares[:, 3], fall[LABELS], atol=1e-5)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", CLASSIFIERS, ids=str)
 def test_the_lens_ends_with_what_the_model_said(options: dict[str, Any]) -> None:
     weights = classifier(**options)
     logits = said(weights, IDS)
@@ -128,7 +98,7 @@ def test_the_lens_ends_with_what_the_model_said(options: dict[str, Any]) -> None
 
 
 def test_a_text_of_unknown_words_and_one_of_a_token() -> None:
-    for options in OPTIONS:
+    for options in CLASSIFIERS:
         weights = classifier(**options)
         for ids in ([1], [1, 1, 1], [5]):
             passed = label_pass(weights, ids, False)

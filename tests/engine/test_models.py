@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import nn
 
-from weft.config import CausalSection, ClassifierSection, LayerShape
+from small_shapes import CLASSIFIERS, LAYERS, SMALL, shaken
+from weft.config import CausalSection, ClassifierSection
 from weft.engine.classifier import NativeClassifier
 from weft.engine.from_model import (
     build_classifier,
@@ -33,35 +34,6 @@ from weft.model.classifier import TransformerClassifier
 from weft.predict.weights import causal_weights, classifier_weights
 
 V, C = 19, 3
-SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}
-# all that a recipe may name
-ACTIVATIONS_OF_RECIPES = get_args(LayerShape.model_fields["activation"].annotation)
-NORMS_OF_RECIPES = get_args(LayerShape.model_fields["norm"].annotation)
-LAYERS: list[dict[str, Any]] = [
-    {},
-    {"norm_first": False},
-    {"sandwich_norm": True},
-    *({"norm": name} for name in NORMS_OF_RECIPES),
-    {"norm": "rms", "norm_first": False},
-    {"bias": False},
-    {"positions": "learned"},
-    {"positions": "rotary", "head_dim": 6},
-    {"scale_embeddings": False},
-    {"num_key_value_heads": 2},
-    {"query_key_norm": True},
-    {"head_dim": 5},
-    *({"activation": name} for name in ACTIVATIONS_OF_RECIPES),
-    {
-        "norm": "rms",
-        "positions": "rotary",
-        "head_dim": 8,
-        "num_key_value_heads": 1,
-        "query_key_norm": True,
-        "sandwich_norm": True,
-        "activation": "swiglu",
-        "bias": False,
-    },
-]
 WRITERS: list[dict[str, Any]] = [
     *LAYERS,
     {"tie_embeddings": False},
@@ -71,31 +43,10 @@ WRITERS: list[dict[str, Any]] = [
     {"match_lengths": (3, 1, 2), "tie_embeddings": False},
     {"ngrams": 3, "match_lengths": (1, 2), "norm_first": False},
 ]
-CLASSIFIERS: list[dict[str, Any]] = [
-    *LAYERS,
-    {"pooling": "first"},
-    {"pooling": "first", "norm_first": False, "ngrams": 2},
-    {"ngrams": 2},
-    {"ngrams": 3, "ngram_weights": "log-count-ratio"},
-    {"num_encoder_layers": 0},
-    {"num_encoder_layers": 0, "ngrams": 3},
-    {"num_encoder_layers": 0, "ngrams": 3, "ngram_weights": "log-count-ratio"},
-    {"num_encoder_layers": 0, "ngrams": 1, "ngram_weights": "log-count-ratio"},
-]
 each_writer = pytest.mark.parametrize("options", WRITERS, ids=str)
 each_classifier = pytest.mark.parametrize("options", CLASSIFIERS, ids=str)
 
 Ids = NDArray[np.int64]
-
-
-def shaken(model: nn.Module) -> Any:
-    """Random weights far from their start values, gains, biases and tables too."""
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-            if name.endswith("_weights"):  # of a bag's rows
-                parameter.abs_()
-    return model.eval()
 
 
 def causal(options: dict[str, Any]) -> CausalTransformer:

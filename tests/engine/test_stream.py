@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
+from small_shapes import MODERN, SMALL, TRANSLATORS, shaken
 from weft.config import CausalSection, Seq2SeqSection
 from weft.engine.from_model import causal_weights_of, weights_of
 from weft.engine.plain import PlainTransformer, softmax
@@ -27,44 +27,11 @@ from weft.engine.weights import Weights
 from weft.model.causal import CausalTransformer
 from weft.model.transformer import Seq2SeqTransformer
 
-V_SRC, V_TGT, D = 23, 19, 24
-SMALL = {"d_model": D, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}
-MODERN = {
-    "norm": "rms",
-    "positions": "rotary",
-    "head_dim": 8,
-    "num_key_value_heads": 1,
-    "query_key_norm": True,
-    "sandwich_norm": True,
-    "activation": "swiglu",
-    "bias": False,
-}
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"norm_first": False},
-    {"sandwich_norm": True},
-    {"norm": "rms"},
-    {"norm": "rms", "norm_first": False},
-    {"norm": "rms", "sandwich_norm": True},
-    {"bias": False},
-    {"positions": "learned", "head_dim": 5},
-    {"positions": "rotary", "head_dim": 6},
-    {"scale_embeddings": False, "tie_embeddings": False},
-    {"num_key_value_heads": 2},
-    {"activation": "geglu"},
-    MODERN,
-]
+V_SRC, V_TGT, D = 23, 19, SMALL["d_model"]
+OPTIONS = [*TRANSLATORS, {"norm": "rms", "sandwich_norm": True}]
 SRC = [5, 7, 9, 11, 3]
 TGT = [4, 6, 8, 8, 3]
 NORMS = {"pre": {}, "post": {"norm_first": False}, "sandwich": {"sandwich_norm": True}}
-
-
-def shaken(model: nn.Module) -> Any:
-    """Random weights far from their start values, gains and biases too."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model.eval()
 
 
 def translator(**options: Any) -> Weights:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +14,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from small_shapes import (
+    MODERN,
+    SMALL,
+    TRANSLATORS,
+    shaken,
+)
 from weft.config import CausalSection, LayerShape, Seq2SeqSection
 from weft.decoding.decoder import StepInput
 from weft.engine import plain
@@ -34,45 +40,8 @@ from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.weights import causal_weights, seq2seq_weights
 
 V_SRC, V_TGT, PAD = 23, 19, 0
-SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32, "dropout": 0.0}
-# all that a recipe may name
-ACTIVATIONS_OF_RECIPES = get_args(LayerShape.model_fields["activation"].annotation)
-NORMS_OF_RECIPES = get_args(LayerShape.model_fields["norm"].annotation)
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"norm_first": False},
-    {"sandwich_norm": True},
-    *({"norm": name} for name in NORMS_OF_RECIPES),
-    {"norm": "rms", "norm_first": False},
-    {"bias": False},
-    {"positions": "learned"},
-    {"positions": "rotary", "head_dim": 6},
-    {"scale_embeddings": False, "tie_embeddings": False},
-    {"num_key_value_heads": 2},
-    {"query_key_norm": True},
-    {"head_dim": 5},
-    *({"activation": name} for name in ACTIVATIONS_OF_RECIPES),
-    {
-        "norm": "rms",
-        "positions": "rotary",
-        "head_dim": 8,
-        "num_key_value_heads": 1,
-        "query_key_norm": True,
-        "sandwich_norm": True,
-        "activation": "swiglu",
-        "bias": False,
-    },
-]
 SRC = np.array([[5, 7, 9, 11, 2], [8, 2, PAD, PAD, PAD], [3, 3, 3, 2, PAD]])
 TGT = np.array([[1, 4, 6, 8], [1, 9, 9, 3], [1, 2, 3, 4]])
-
-
-def shaken(model: nn.Module) -> Any:
-    """Random weights far from their start values, gains and biases too."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model.eval()
 
 
 def seq2seq(options: dict[str, Any]) -> Seq2SeqTransformer:
@@ -93,7 +62,7 @@ def close(found: np.ndarray, expected: Tensor | np.ndarray) -> None:
     np.testing.assert_allclose(found, np.asarray(expected), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", TRANSLATORS, ids=str)
 @torch.inference_mode()
 def test_it_computes_what_the_model_computes(options: dict[str, Any]) -> None:
     model = seq2seq(options)
@@ -114,7 +83,7 @@ def test_it_computes_what_the_model_computes(options: dict[str, Any]) -> None:
     assert len(found.decoder_states) == 4
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", TRANSLATORS, ids=str)
 @torch.inference_mode()
 def test_a_language_model_too(options: dict[str, Any]) -> None:
     model = causal(options)
@@ -137,7 +106,7 @@ def test_vectors_beside_the_tokens_are_those_of_ngrams() -> None:
     close(states, model.states(ids))
 
 
-@pytest.mark.parametrize("options", [OPTIONS[0], OPTIONS[-1]], ids=["plain", "modern"])
+@pytest.mark.parametrize("options", [{}, MODERN], ids=["plain", "modern"])
 def test_with_a_cache_it_computes_what_it_computes_at_once(
     options: dict[str, Any],
 ) -> None:
@@ -169,7 +138,7 @@ def log_probs(here: PlainTransformer, ids: np.ndarray, cache: Cache) -> np.ndarr
     return np.log(plain.softmax(logits))
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", TRANSLATORS, ids=str)
 def test_the_engine_computes_what_it_computes(options: dict[str, Any]) -> None:
     model = seq2seq(options)
     engine = build_engine(model, "cpu", "float32")
@@ -202,7 +171,7 @@ def test_its_formula_of_each_activation_computes_what_the_module_computes() -> N
         )
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", TRANSLATORS, ids=str)
 @torch.inference_mode()
 def test_with_weights_in_float64_all_is_computed_in_float64(
     options: dict[str, Any],
@@ -241,7 +210,7 @@ def test_vectors_beside_the_tokens_are_in_float64_too() -> None:
 
 def test_every_option_of_a_layer_is_among_those_tested() -> None:
     """But those that only training knows, and the sizes."""
-    tested = {name for options in OPTIONS for name in options} | SMALL.keys()
+    tested = {name for options in TRANSLATORS for name in options} | SMALL.keys()
     of_training = {"attention_dropout", "activation_dropout", "init_range"}
     assert LayerShape.model_fields.keys() == (tested - {"tie_embeddings"}) | of_training
 
@@ -321,7 +290,7 @@ def stored(model: nn.Module, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("joint", [True, False])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", TRANSLATORS, ids=str)
 def test_of_an_encoder_decoder(
     options: dict[str, Any], joint: bool, tmp_path: Path
 ) -> None:
@@ -333,7 +302,7 @@ def test_of_an_encoder_decoder(
     assert_equal(found, weights_of(model))
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", TRANSLATORS, ids=str)
 def test_of_a_language_model(options: dict[str, Any], tmp_path: Path) -> None:
     torch.manual_seed(4)
     shape = CausalSection(**SMALL, num_decoder_layers=2, **options)
