@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from weft.inspection.coding import Form, coded, unpacked
 from weft.inspection.language import LanguageInspection
 from weft.inspection.report import write_report
 from weft.inspection.tokens import Choice, Vectors
@@ -325,8 +326,8 @@ def test_what_is_packed_is_read_as_it_was_written(page: Any) -> None:
     np.testing.assert_array_equal(read(packed(halves, "float16")), halves)
     np.testing.assert_array_equal(read(packed(values, "float32")), values)
     roots = np.sign(values) * np.sqrt(np.abs(values) / 4)
-    coded = np.rint(roots * 127).astype(np.int8)
-    leaf = packed(coded, "int8", scale=2 / 127, root=True)
+    rooted = np.rint(roots * 127).astype(np.int8)
+    leaf = packed(rooted, "int8", scale=2 / 127, root=True)
     np.testing.assert_allclose(read(leaf), values, atol=0.1)
     ids = generator.integers(0, 60_000, values.shape).astype(np.uint16)
     np.testing.assert_array_equal(read(packed(ids, "uint16")), ids)
@@ -341,6 +342,15 @@ def test_what_is_packed_is_read_as_it_was_written(page: Any) -> None:
         "data": base64.b64encode(content).decode(),
     }
     np.testing.assert_allclose(read(triangle), square, atol=1e-6)
+    for form in (
+        Form("int6"),
+        Form("float16", sums=True),
+        Form("int8", root=True, sums=True),
+    ):
+        leaf = coded(square, form, is_causal=True)
+        np.testing.assert_allclose(read(leaf), unpacked(leaf), atol=1e-6)
+    waves = {"shape": [4, 6], "dtype": "sinusoids", "width": 10}
+    np.testing.assert_allclose(read(waves), unpacked(waves), atol=1e-6)
 
 
 @pytest.mark.parametrize("width", [360, 1400])

@@ -2,18 +2,14 @@
 
 import base64
 import json
+import zlib
 from typing import Any
 
 import numpy as np
 import pytest
 
-from weft.inspection.packing import (
-    budget_for,
-    packed,
-    plain,
-    unpacked,
-    unpacked_whole,
-)
+from weft.inspection.coding import Form, coded, unpacked
+from weft.inspection.packing import budget_for, packed, plain, unpacked_whole
 from weft.inspection.translation import TranslationInspection
 
 
@@ -23,22 +19,27 @@ def made_up(
     """Data of a translator; the rows of its maps are those of a softmax."""
     random = np.random.default_rng(3)
     heads = width // head_dim
-    scores = random.standard_normal((layers, heads, tokens, tokens)) * 3
-    causal = np.where(np.tri(tokens, dtype=bool), scores, -np.inf)
+
+    def scores() -> np.ndarray:
+        return random.standard_normal((layers, heads, tokens, tokens)) * 3
+
+    causal = np.where(np.tri(tokens, dtype=bool), scores(), -np.inf)
 
     def softmax(x: np.ndarray) -> np.ndarray:
         powers = np.exp(x - x.max(-1, keepdims=True))
         return powers / powers.sum(-1, keepdims=True)
 
-    look = random.standard_normal((layers, tokens, heads, head_dim))
-    maps = {"encoder": softmax(scores), "decoder": softmax(causal)}
+    def look() -> np.ndarray:
+        return random.standard_normal((layers, tokens, heads, head_dim))
+
+    maps = {"encoder": softmax(scores()), "decoder": softmax(causal)}
     kinds = ("encoder", "decoder", "cross")
     vectors = random.standard_normal((tokens, width))
     return {
         "task": "translation",
         "source": {"ids": [5] * tokens, "vectors": {"width": width, "tokens": vectors}},
         "target": {"ids": [6] * tokens},
-        "attention": {**maps, "cross": softmax(scores)},
+        "attention": {**maps, "cross": softmax(scores())},
         "lens": {
             "rows": [{"part": "embedding", "layer": None}],
             "ids": random.integers(0, 300, (1, tokens, 3)),
@@ -48,10 +49,10 @@ def made_up(
         "shares": {
             "values": random.standard_normal((4, tokens)) * 5,
             "logit": random.standard_normal(tokens),
-            "written": {"decoder": np.tril(scores), "cross": scores},
+            "written": {"decoder": np.tril(scores()), "cross": scores()},
         },
         "looks": {
-            **{kind: dict.fromkeys(("query", "key"), look) for kind in kinds},
+            **{kind: {"query": look(), "key": look()} for kind in kinds},
             "left_out": [],
         },
         "choices": {"ids": random.integers(0, 70_000, (tokens, 9)), "count": 70_000},
@@ -59,7 +60,9 @@ def made_up(
 
 
 def size_of(data: Any) -> int:
-    return len(json.dumps(data, separators=(",", ":")).encode())
+    """The bytes of data in a page."""
+    text = json.dumps(data, separators=(",", ":"))
+    return len(base64.b64encode(zlib.compress(text.encode(), 9)))
 
 
 def test_packed_data_are_the_data() -> None:
@@ -89,7 +92,7 @@ def test_where_the_budget_is_small_numbers_have_fewer_bits() -> None:
     data = made_up(30)
     sizes = []
     left_out = []
-    for budget in range(400_000, 0, -3_000):
+    for budget in range(120_000, 0, -1_500):
         found = packed(data, budget)
         sizes.append(size_of(found))
         if sizes[-1] > budget:
@@ -103,11 +106,13 @@ def test_where_the_budget_is_small_numbers_have_fewer_bits() -> None:
                 continue
             largest = np.abs(values).max()
             wrong = np.abs(back["shares"]["written"][kind] - values)
-            assert (wrong <= 0.0079 * np.sqrt(np.abs(values) * largest) + 3e-4).all()
+            assert (wrong <= 0.0158 * np.sqrt(np.abs(values) * largest) + 3e-4).all()
+            sums = back["shares"]["written"][kind].sum(-1)
+            np.testing.assert_allclose(sums, values.sum(-1), atol=1e-5)
         for kind in set(data["looks"]) - {"left_out", *left_out[-1]}:
             expected = data["looks"][kind]["query"]
             np.testing.assert_allclose(
-                back["looks"][kind]["query"], expected, atol=0.02
+                back["looks"][kind]["query"], expected, atol=0.08
             )
     assert sizes == sorted(sizes, reverse=True)
     assert left_out[0] == []
@@ -122,8 +127,53 @@ def test_the_data_of_a_page_are_within_its_budget() -> None:
         data = made_up(tokens, 192, 3, 32)
         found = packed(data)
         assert size_of(found) <= budget_for(data)
-        assert budget_for(data) <= {10: 80_000, 40: 230_000, 127: 1_080_000}[tokens]
-    assert budget_for(made_up(500, 8, 1)) > 1_080_000
+        assert budget_for(data) <= {10: 103_000, 40: 253_000, 127: 1_100_000}[tokens]
+    assert budget_for(made_up(500, 8, 1)) > 1_100_000
+
+
+@pytest.mark.parametrize("form", [Form("float16", sums=True), Form("int8", True, True)])
+def test_what_heads_wrote_adds_up_to_the_row_of_their_part(form: Form) -> None:
+    """A rounded number may be off by what its digits allow; their sum is exact."""
+    random = np.random.default_rng(1)
+    written = np.tril(random.standard_normal((2, 3, 9, 9)) * 3)
+    back = unpacked(coded(written, form, is_causal=True))
+    rows = written.sum((1, 3))
+    np.testing.assert_allclose(back.sum((1, 3)), rows, atol=3e-6)
+    alone = coded(written, Form(form.dtype, form.root), is_causal=True)
+    assert np.abs(unpacked(alone).sum((1, 3)) - rows).max() > 1e-4
+
+
+def test_numbers_of_six_bits_are_letters() -> None:
+    numbers = np.arange(-31, 32) / 31 * 2.5
+    leaf = coded(numbers, Form("int6"))
+    assert len(leaf["data"]) == 63
+    assert leaf["data"][31] == "g"  # that of 32
+    np.testing.assert_allclose(unpacked(leaf), numbers, atol=1e-12)
+
+
+def sinusoids(count: int, width: int) -> np.ndarray:
+    angles = np.arange(count)[:, None] / 10_000 ** (np.arange(0, width, 2) / width)
+    return np.stack([np.sin(angles), np.cos(angles)], -1).reshape(count, width)
+
+
+def test_positions_that_a_formula_gives_are_exact_and_cost_nothing() -> None:
+    data = made_up(9)
+    vectors = data["source"]["vectors"]
+    vectors["positions"] = sinusoids(9, 32).astype(np.float32)
+    for budget in (10**9, 0):
+        found = packed(data, budget)["source"]["vectors"]["positions"]
+        assert found == {"shape": [9, 32], "dtype": "sinusoids", "width": 32}
+        np.testing.assert_allclose(unpacked(found), vectors["positions"], atol=1e-7)
+    # a wide model's have as many numbers as the tokens' vectors
+    wide = sinusoids(9, 128)
+    data["source"]["vectors"] = {"width": 128, "tokens": wide[::-1], "positions": wide}
+    found = packed(data, 0)["source"]["vectors"]
+    assert found["tokens"]["shape"] == found["positions"]["shape"] == [9, 64]
+    np.testing.assert_allclose(unpacked(found["positions"]), wide[:, :64], atol=1e-12)
+    # those that were learned are kept as they are
+    data["source"]["vectors"]["positions"] = wide + 0.001
+    kept = packed(data, 10**9)["source"]["vectors"]["positions"]
+    assert kept["dtype"] == "float16"
 
 
 def test_empty_and_constant_arrays() -> None:
@@ -153,11 +203,7 @@ def test_numbers_lie_little_end_first_in_base64() -> None:
         "data": base64.b64encode(bytes([1, 0, 44, 1])).decode(),
     }
     assert unpacked(leaf).tolist() == [[1, 300]]
-    written = {
-        "tokens": {"ids": []},
-        "shares": {"written": {"decoder": np.tri(20)[None]}},
-    }
-    leaf = packed(written, budget=500)["shares"]["written"]["decoder"]
+    leaf = coded(np.tri(20)[None], Form("int8", root=True), is_causal=True)
     assert base64.b64decode(leaf.pop("data")) == bytes([127] * 210)
     assert leaf == {
         "shape": [1, 20, 20],

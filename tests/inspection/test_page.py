@@ -180,6 +180,8 @@ def test_a_vector_is_read_number_by_number(page, inspection):
 def test_a_row_of_the_vectors_chooses_its_token(page, inspection):
     """The decoder reads the start first: row 2 is target token 1."""
     page.locator("#numbers-all").scroll_into_view_if_needed()
+    for _ in range(2):  # what comes into sight is laid out first
+        page.evaluate("new Promise(requestAnimationFrame)")
     box = page.locator("#numbers-all").bounding_box()
     rows = len(inspection.tgt_ids)
     page.mouse.click(box["x"] + 200, box["y"] + box["height"] * 2.5 / rows)

@@ -11,10 +11,11 @@ import pytest
 
 import weft.demo
 from weft.inspection.look import Inspection, inspect_text
+from weft.inspection.packing import packed
 from weft.inspection.report import write_report
 from weft.tasks.opening import load_task
 
-SHELL = 120_000  # bytes of the page without its data
+SHELL = 97_000  # bytes of the page without its data
 TEXT = "My sister is drinking tea in the kitchen."
 TOKENS = (10, 40, 127)
 BYTES = {10: 200_000, 40: 350_000, 127: 1_200_000}
@@ -52,6 +53,15 @@ def test_a_page_is_small(
     path = tmp_path / "page.html"
     write_report(inspections[tokens], path)
     assert path.stat().st_size <= BYTES[tokens]
+
+
+def test_what_one_look_is_made_of_fits(inspections: dict[int, Inspection]) -> None:
+    """Of a sentence of usual length all of it, of a long one the looks at the source at least."""
+    kinds = {10: [], 40: ["encoder", "decoder"]}
+    for tokens, most in kinds.items():
+        found = packed(inspections[tokens].to_data())
+        assert set(found["looks"]["left_out"]) <= set(most)
+        assert found["shares"]["left_out"] == []
 
 
 @pytest.mark.parametrize("tokens", [10, 127])

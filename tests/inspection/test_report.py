@@ -23,19 +23,19 @@ def page(inspection, tmp_path):
 
 
 def data_of(page: str) -> str:
+    return unpacked_text(page, "data")
+
+
+def unpacked_text(page: str, name: str) -> str:
     (block,) = re.findall(
-        r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL
+        rf'<script type="text/plain" id="{name}">(.*?)</script>', page, re.DOTALL
     )
-    return block
+    return zlib.decompress(base64.b64decode(block), -zlib.MAX_WBITS).decode()
 
 
 def program_of(page: str) -> tuple[str, str]:
     """The style and the script that the page unpacks."""
-    (block,) = re.findall(
-        r'<script type="text/plain" id="packed">(.*?)</script>', page, re.DOTALL
-    )
-    content = zlib.decompress(base64.b64decode(block), -zlib.MAX_WBITS).decode()
-    style, script = content.split("\0")
+    style, script = unpacked_text(page, "packed").split("\0")
     return style, script
 
 

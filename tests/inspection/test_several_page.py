@@ -238,14 +238,16 @@ def test_models_of_other_vocabularies_are_not_compared_token_by_token(
     assert tints(page) == tints_of(steps[0])
 
 
-def test_eight_steps_of_the_demo_fit_in_a_megabyte(tmp_path: Path) -> None:
+def test_eight_steps_of_the_demo_fit_in_half_a_megabyte(tmp_path: Path) -> None:
     text = "My sister is drinking tea in the kitchen."
     task = load_task(Path(weft.__file__).parent / "demo")
     final = inspect_text(task, text)
     assert isinstance(final, TranslationInspection)
     assert len(final.tgt_ids) > 10
-    earlier = inspect_again(task, final)
-    each = [*[earlier] * 7, final]
+    # other texts stand for other steps, whose numbers are others too
+    who = ("brother", "mother", "father", "friend", "uncle", "aunt", "teacher")
+    earlier = [inspect_text(task, text.replace("sister", one)) for one in who]
+    each = [*earlier, final]
     facts = {**FACTS, "steps": [*range(8)], "finished": 7, "own": [text] * 8}
     names = [str(step) for step in range(8)]
     found = Several("checkpoints", names, each, facts, (), LEFT_OUT, 7)
@@ -253,4 +255,4 @@ def test_eight_steps_of_the_demo_fit_in_a_megabyte(tmp_path: Path) -> None:
     alone = tmp_path / "alone.html"
     write_report(final, alone)
     size = (tmp_path / "page.html").stat().st_size
-    assert 2 * alone.stat().st_size < size < 1_000_000
+    assert alone.stat().st_size + 100_000 < size < 500_000

@@ -257,7 +257,7 @@ def _page(data: dict[str, Any], settings: dict[str, Any], model: BrowserModel) -
         "base-uri 'none'; form-action 'none'",
         "packed": packed(style, script),
         "script": loader,
-        "data": _json(packed_data(data, _NO_BUDGET)),
+        "data": packed(_json(packed_data(data, _NO_BUDGET))),
     }
     blocks = (
         f'<script type="application/json" id="live-settings">{_json(settings)}</script>\n'

@@ -1,24 +1,25 @@
-"""The data of an inspection as JSON: arrays as lists of rounded numbers, or packed for a page.
-
-Numbers that stand alone are rounded either way.
-
-A packed array is `{"shape", "dtype", "scale"?, "root"?, "causal"?, "data"}`: little-endian numbers
-in base64. A number times `scale` is v; the value is v, or with `root` v times |v|, so that small
-ones can be told apart. A `causal` array has of its last two axes, of one length, only the places on
-and below the diagonal, row after row; the others are 0.
+"""The data of an inspection as JSON: arrays as lists of rounded numbers, or packed for a page
+(`weft.inspection.coding`). Numbers that stand alone are rounded either way.
 """
 
-import base64
 import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
-Data: TypeAlias = dict[str, Any]
+from weft.inspection.coding import (
+    Array,
+    Data,
+    Form,
+    coded,
+    is_packed,
+    is_sinusoidal,
+    sinusoidal,
+    unpacked,
+)
+
 Path: TypeAlias = tuple[str, ...]
 
 DECIMALS = 4
@@ -26,9 +27,8 @@ DECIMALS = 4
 _FEWER = {"vectors": 3, "looks": 3, "states": 3}
 _EXACT = "error"  # the key of a number that is nearly 0
 # of the data of a page, in bytes, by the tokens of the text that is read
-_BUDGET = ((10, 78_000), (40, 228_000), (127, 1_070_000))
+_BUDGET = ((10, 103_000), (40, 253_000), (127, 1_100_000))
 _FEWEST_DIMENSIONS = 64
-_FRAME = 90  # bytes of a packed array without its numbers
 _LEFT_OUT = object()
 
 
@@ -67,31 +67,21 @@ def _rounded(data: Any, array: Callable[[Array, int], Any], decimals: int) -> An
 # --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Form:
-    """A form of an array: the type of its numbers, whether they are coded by their root, and how
-    many of its last axis are kept; or that it is left out.
-    """
-
-    dtype: str
-    root: bool = False
-    last: int | None = None
-    left_out: bool = False
-
-
 _FRACTION = Form("uint16")
 _GONE = Form("", left_out=True)
+_WRITTEN = Form("float16", sums=True), Form("int8", root=True, sums=True), _GONE
+_LOOKS = Form("float16"), Form("int8"), Form("int6"), _GONE
 
 # what kinds of arrays may become, the most exact form first
 _FORMS: dict[str, tuple[Form, ...]] = {
     "maps": (_FRACTION, Form("uint8", root=True)),
     "tokens": (Form("float16"), Form("int8", root=True)),
-    "written.cross": (Form("float16"), Form("int8", root=True), _GONE),
-    "written.decoder": (Form("float16"), Form("int8", root=True), _GONE),
-    "written.encoder": (Form("float16"), Form("int8", root=True), _GONE),
-    "looks.cross": (Form("float16"), Form("int8"), _GONE),
-    "looks.decoder": (Form("float16"), Form("int8"), _GONE),
-    "looks.encoder": (Form("float16"), Form("int8"), _GONE),
+    "written.cross": _WRITTEN,
+    "written.decoder": _WRITTEN,
+    "written.encoder": _WRITTEN,
+    "looks.cross": _LOOKS,
+    "looks.decoder": _LOOKS,
+    "looks.encoder": _LOOKS,
     "vectors": (Form("float16"), Form("int8"), Form("int8", last=_FEWEST_DIMENSIONS)),
     "states": (Form("float16"), Form("int8")),
     "numbers": (Form("float16"),),
@@ -103,17 +93,20 @@ _STEPS = (
     "looks.encoder",
     "looks.decoder",
     "looks.cross",
-    "vectors",
     "maps",
     "tokens",
     "written.encoder",
     "written.decoder",
     "written.cross",
-    "states",
+    "looks.encoder",
+    "looks.decoder",
     "vectors",
+    "states",
+    "looks.cross",
     "looks.encoder",
     "looks.decoder",
     "looks.cross",
+    "vectors",
     "written.encoder",
     "written.decoder",
     "written.cross",
@@ -122,7 +115,7 @@ _STEPS = (
 
 def packed(data: Data, budget: int | None = None) -> Data:
     """Return the same data with all arrays packed, as exactly as a page's budget of bytes allows,
-    and all other numbers rounded.
+    where they will be deflated, and all other numbers rounded.
 
     Where it is too small, numbers have fewer bits, step by step; then looks are left out by kinds,
     and at last what heads have written: `looks.left_out` and `shares.left_out` name them.
@@ -139,14 +132,12 @@ def packed(data: Data, budget: int | None = None) -> Data:
     if budget is None:
         budget = budget_for(data)
     levels = dict.fromkeys(_FORMS, 0)
-    arrays = dict(_arrays(data))
-    others = _mapped(data, lambda path, array: 0)
-    rest = len(json.dumps(others, ensure_ascii=False, separators=(",", ":")).encode())
+    packing = _Packing(data)
     for step in _STEPS:
-        if rest + _size(arrays, levels) <= budget:
+        if packing.size(levels) <= budget:
             break
         levels[step] += 1
-    content: Data = _mapped(data, lambda path, array: _packed(path, array, levels))
+    content = packing.packed(levels)
     for key in ("looks", "shares"):
         if data.get(key):
             content.setdefault(key, {})["left_out"] = _gone(key, data, levels)
@@ -166,7 +157,9 @@ def _gone(key: str, data: Data, levels: Mapping[str, int]) -> list[str]:
 
 
 def budget_for(data: Data) -> int:
-    """Return the bytes that a page's data may have: they grow with the text that is read."""
+    """Return the bytes that a page's data may have once they are deflated: they grow with the text
+    that is read.
+    """
     sides = ("source", "tokens")
     (length,) = [len(data[side]["ids"]) for side in sides if side in data]
     tokens, sizes = zip(*_BUDGET, strict=True)
@@ -179,36 +172,9 @@ def unpacked_whole(data: Any) -> Any:
     """Return packed data with arrays in the place of what was packed."""
     if not isinstance(data, Mapping):
         return data
-    if "data" in data and "dtype" in data:
+    if is_packed(data):
         return unpacked(dict(data))
     return {key: unpacked_whole(value) for key, value in data.items()}
-
-
-def unpacked(leaf: Data) -> Array:
-    """Return the array that was packed, in float64 or as integers."""
-    numbers = np.frombuffer(base64.b64decode(leaf["data"]), f"<{_CODES[leaf['dtype']]}")
-    values = numbers.astype(np.float64) if "scale" in leaf else numbers
-    if "scale" in leaf:
-        values = values * leaf["scale"]
-    if leaf.get("root"):
-        values = values * np.abs(values)
-    if not leaf.get("causal"):
-        return values.reshape(leaf["shape"])
-    whole = np.zeros(leaf["shape"], values.dtype)
-    *before, length, _ = leaf["shape"]
-    rows, columns = np.tril_indices(length)
-    whole[..., rows, columns] = values.reshape(*before, -1)
-    return whole
-
-
-_CODES = {
-    "float16": "f2",
-    "float32": "f4",
-    "uint8": "u1",
-    "uint16": "u2",
-    "int8": "i1",
-    "int32": "i4",
-}
 
 
 def _arrays(data: Any, path: Path = ()) -> Iterator[tuple[Path, Array]]:
@@ -267,55 +233,54 @@ def _is_causal(path: Path) -> bool:
     return path[-1] == "decoder" and path[0] in ("attention", "shares")
 
 
-def _size(arrays: Mapping[Path, Array], levels: Mapping[str, int]) -> int:
-    """Return the bytes of all packed arrays."""
-    total = 0
-    for path, array in arrays.items():
+class _Packing:
+    """Data that are packed at several levels; the size of each form of an array is found once."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+        self.arrays = dict(_arrays(data))
+        self.widths = dict(_formulas(data))
+        self.rest = _deflated(_mapped(data, lambda path, array: 0))
+        self.sizes: dict[tuple[Path, Form], int] = {}
+
+    def packed(self, levels: Mapping[str, int]) -> Data:
+        """Return the data, their arrays in the forms of these levels."""
+        found: Data = _mapped(
+            self.data, lambda path, array: self._leaf(path, array, levels)
+        )
+        return found
+
+    def size(self, levels: Mapping[str, int]) -> int:
+        """Return the bytes that they will have in a page, whose text is deflated."""
+        total = self.rest
+        for path, array in self.arrays.items():
+            key = path, _form_of(path, array, levels)
+            if key not in self.sizes:
+                self.sizes[key] = _deflated(self._leaf(path, array, levels))
+            total += self.sizes[key]
+        return total
+
+    def _leaf(self, path: Path, array: Array, levels: Mapping[str, int]) -> Any:
         form = _form_of(path, array, levels)
         if form.left_out:
-            continue
-        count = array.size
-        if _is_causal(path):
-            count = count * (array.shape[-1] + 1) // max(1, 2 * array.shape[-1])
-        if form.last is not None and array.size:
-            count = count * min(form.last, array.shape[-1]) // array.shape[-1]
-        total += _FRAME + count * np.dtype(_CODES[form.dtype]).itemsize * 4 // 3
-    return total
+            return _LEFT_OUT
+        if path in self.widths:
+            return sinusoidal(array[..., : form.last], self.widths[path])
+        return coded(array, form, _is_causal(path))
 
 
-def _packed(path: Path, array: Array, levels: Mapping[str, int]) -> Any:
-    """Pack an array in its form of now."""
-    form = _form_of(path, array, levels)
-    if form.left_out:
-        return _LEFT_OUT
-    if form.last is not None:
-        array = array[..., : form.last]
-    leaf: Data = {"shape": list(array.shape), "dtype": form.dtype}
-    numbers = array
-    if _is_causal(path):
-        leaf["causal"] = True
-        rows, columns = np.tril_indices(array.shape[-1])
-        numbers = array[..., rows, columns]
-    if array.dtype.kind == "f":
-        numbers, scale = _coded(numbers, form)
-        if scale is not None:
-            leaf["scale"] = scale
-        if form.root:
-            leaf["root"] = True
-    content = numbers.astype(f"<{_CODES[form.dtype]}").tobytes()
-    leaf["data"] = base64.b64encode(content).decode("ascii")
-    return leaf
+def _formulas(data: Data) -> Iterator[tuple[Path, int]]:
+    """Yield the paths of vectors of positions that follow the formula, and the model's width."""
+    for side in ("source", "target", "tokens"):
+        vectors = data.get(side, {}).get("vectors", {})
+        positions = vectors.get("positions")
+        if positions is not None and is_sinusoidal(positions, vectors["width"]):
+            yield (side, "vectors", "positions"), vectors["width"]
 
 
-def _coded(values: Array, form: Form) -> tuple[Array, float | None]:
-    """Return the numbers that stand for values, and their scale, if they have one."""
-    if form.dtype.startswith("float"):
-        return values, None
-    if form.root:
-        values = np.sign(values) * np.sqrt(np.abs(values))
-    most = np.iinfo(form.dtype).max
-    largest = 1.0
-    if form.dtype == "int8":
-        largest = float(np.abs(values).max(initial=0.0)) or 1.0
-    scale = largest / most
-    return np.rint(values / scale).clip(-most, most), scale
+def _deflated(data: Any) -> int:
+    """Return the bytes of data as they lie in a page: JSON, deflated, in base64."""
+    if data is _LEFT_OUT:
+        return 0
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return len(zlib.compress(text.encode(), 6)) * 4 // 3

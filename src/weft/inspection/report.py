@@ -73,7 +73,7 @@ def _alignment(inspection: Inspection | Several, path: Path) -> str:
 
 def _page(data: dict[str, Any]) -> str:
     """Return the page with style, script and data inside; only these, known by their hashes, may
-    act in it. Style and script are packed, and one more script unpacks them.
+    act in it. All three are packed, and one more script unpacks them.
     """
     styles, scripts = _parts_of(data)
     style = bare(stylesheet(*styles))
@@ -88,7 +88,7 @@ def _page(data: dict[str, Any]) -> str:
         "policy": policy,
         "packed": packed(style, script),
         "script": loader,
-        "data": _UNSAFE.sub(_escaped, _json(data)),
+        "data": packed(_UNSAFE.sub(_escaped, _json(data))),
     }
     return re.sub(
         r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("inspect.html")

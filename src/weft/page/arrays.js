@@ -37,16 +37,16 @@ const TYPES = {
 };
 
 function unpack(leaf) {
-  const { shape, causal: isCausal } = leaf;
-  const values = numbersOf(leaf);
-  return { shape, values: isCausal ? withoutFuture(shape, values) : values };
+  const { shape, causal: isCausal, sums } = leaf;
+  if (leaf.dtype === "sinusoids") return { shape, values: sinusoids(shape, leaf.width) };
+  const numbers = numbersOf(leaf);
+  const values = isCausal ? withoutFuture(shape, numbers) : numbers;
+  return { shape, values: sums ? summingUp(values, arrayOf(sums).values, leaf.root) : values };
 }
 
 // The numbers that were written: fractions of a scale, whose roots keep their signs, or halves.
 function numbersOf({ dtype, scale, root: isRoot, data: text }) {
-  const bytes = bytesOf(text);
-  const Type = TYPES[dtype];
-  const raw = new Type(bytes.buffer, 0, bytes.length / Type.BYTES_PER_ELEMENT);
+  const raw = dtype === "int6" ? lettersOf(text) : rawOf(text, TYPES[dtype]);
   if (dtype === "float16") return halves(raw);
   if (scale === undefined) return raw;
   const values = new Float32Array(raw.length);
@@ -54,6 +54,50 @@ function numbersOf({ dtype, scale, root: isRoot, data: text }) {
   if (isRoot) for (let i = 0; i < raw.length; i++) values[i] *= Math.abs(values[i]);
   return values;
 }
+
+function rawOf(text, Type) {
+  const bytes = bytesOf(text);
+  return new Type(bytes.buffer, 0, bytes.length / Type.BYTES_PER_ELEMENT);
+}
+
+// Numbers from -31 to 31: a letter of base64 each, that of 0 in the middle.
+const LETTERS = new Int8Array(128);
+[..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].forEach((letter, i) => (LETTERS[letter.charCodeAt(0)] = i - 32));
+
+function lettersOf(text) {
+  const raw = new Int8Array(text.length);
+  for (let i = 0; i < text.length; i++) raw[i] = LETTERS[text.charCodeAt(i)];
+  return raw;
+}
+
+// Rows of the last axis, so that they add up to what they should: what each lacks is divided as the steps between its
+// numbers are, by their amounts or, of coded roots, by the roots of these.
+function summingUp(written, sums, isRoot) {
+  const values = Float32Array.from(written);
+  const length = values.length / (sums.length || 1);
+  const weightOf = isRoot ? (value) => Math.sqrt(Math.abs(value)) : Math.abs;
+  sums.forEach((sum, row) => {
+    const own = values.subarray(row * length, (row + 1) * length);
+    let [missing, total] = [sum, 0];
+    for (const value of own) [missing, total] = [missing - value, total + weightOf(value)];
+    if (total > 0) for (let i = 0; i < length; i++) own[i] += (missing * weightOf(own[i])) / total;
+  });
+  return values;
+}
+
+// The vectors of positions that a formula gives: Vaswani et al. 2017, section 3.5.
+function sinusoids([length, columns], width) {
+  const values = new Float32Array(length * columns);
+  for (let column = 0; column < columns; column++) {
+    const frequency = 10_000 ** (-(column - (column % 2)) / width);
+    const wave = column % 2 ? Math.cos : Math.sin;
+    for (let at = 0; at < length; at++) values[at * columns + column] = wave(at * frequency);
+  }
+  return values;
+}
+
+// As many digits, of three at most, as the steps between the numbers of an array allow.
+const digitsIn = (leaf) => (leaf.dtype?.startsWith("int") && leaf.scale ? clamped(Math.ceil(-Math.log10(leaf.scale)), 4) : 3);
 
 // Maps whose last two axes have zeros above the diagonal, which are not written.
 function withoutFuture(shape, written) {

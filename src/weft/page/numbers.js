@@ -52,6 +52,13 @@
     return part === "positions" ? at : own.map((value, i) => value + at[i]);
   }
 
+  // As many digits as they have in this page.
+  function digitsOf(side, part) {
+    const { tokens, positions } = SIDES[side].vectors;
+    const leaves = { tokens: [tokens], positions: [positions], sum: [tokens, positions] }[part];
+    return Math.min(...leaves.filter(Boolean).map(digitsIn));
+  }
+
   // The row of the vectors in which a token of a side is read: a translator's decoder reads the start first.
   const isShifted = (side) => side === "target";
   const rowOfToken = (side, token) => Math.min(isShifted(side) ? token + 1 : token, partsOf(side).tokens.shape[0] - 1);
@@ -235,7 +242,7 @@
     const { side } = place;
     const row = rowOfToken(side, tokenHere());
     state.column = column;
-    const read = stripsOf(side).map((part) => `${say(`vector-${part}`)} ${signed(vectorOf(side, part, row)[column], 3)}`);
+    const read = stripsOf(side).map((part) => `${say(`vector-${part}`)} ${signed(vectorOf(side, part, row)[column], digitsOf(side, part))}`);
     byId("numbers-reading").textContent = say("numbers-reading", { column: column + 1, width: numColumns(), read: read.join(say("comma")) });
     const strips = byId("numbers-strips");
     strips.style.setProperty("--at", (column + 0.5) / numColumns());

@@ -40,7 +40,9 @@ speak({
     "onelook-value-reading": "Number {number}: value {value} × {weight} = {carried}.",
     "onelook-wrote": "Through the head’s output that wrote {share} of the logit of {token}.",
     "onelook-check": "Query and key give the weights that were recorded, to {difference}.",
-    "onelook-check-apart": "Query and key give weights that differ from those recorded by up to {difference}: their numbers are rounded in this page.",
+    "onelook-check-apart":
+      "Queries, keys and values are rounded in this page: the weights that they give differ from the model’s own, which the other pictures " +
+      "show, by up to {difference}.",
     "onelook-left-out":
       "The queries, keys and values of {kind} are left out of this page, which would become too large with them. A shorter sentence has " +
       "room for them; and a page written with --live computes them for the sentence that is typed into it.",
@@ -81,7 +83,7 @@ speak({
     "onelook-value-reading": "第 {number} 个数：值 {value} × {weight} = {carried}。",
     "onelook-wrote": "经过这个头的输出，它写下了 {token} 的 logit 中的 {share}。",
     "onelook-check": "由查询和键算出的权重与记录的一致，相差至多 {difference}。",
-    "onelook-check-apart": "由查询和键算出的权重与记录的相差至多 {difference}：它们的数在本页中经过舍入。",
+    "onelook-check-apart": "查询、键和值在本页中经过舍入：由它们算出的权重与模型自己的（其他图所显示的）相差至多 {difference}。",
     "onelook-left-out": "{kind}的查询、键和值没有放进本页，否则页面会太大。较短的句子放得下；用 --live 写成的页面会为键入的句子自己计算它们。",
     "onelook-caption": "墨色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
   },

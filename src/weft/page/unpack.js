@@ -1,17 +1,23 @@
-/* Unpacks the style and the script of the page and lets them work: the policy of the page knows their hashes. */
+/* Unpacks the data, the style and the script of the page and lets them work: its policy knows the hashes of these two. */
 
 (async () => {
-  const packed = document.getElementById("packed");
+  const unpacked = (element) => {
+    const letters = atob(element.textContent);
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
+  };
   try {
-    const bytes = Uint8Array.from(atob(packed.textContent), (letter) => letter.charCodeAt(0));
-    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    const [style, script] = (await new Response(unpacked).text()).split("\0");
-    for (const [tag, content] of Object.entries({ style, script })) {
+    const [program, data] = ["packed", "data"].map((id) => document.getElementById(id));
+    const [content, json] = await Promise.all([unpacked(program), unpacked(data)]);
+    data.textContent = json;
+    const [style, script] = content.split("\0");
+    for (const [tag, text] of Object.entries({ style, script })) {
       const element = document.createElement(tag);
-      element.textContent = content;
+      element.textContent = text;
       document.head.append(element);
     }
-    packed.remove();
+    program.remove();
   } catch (error) {
     document.getElementById("unseen").hidden = false;
     throw error;
