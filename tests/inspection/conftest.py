@@ -90,6 +90,7 @@ def open_page(
         # what is out of sight is laid out as well, so that its text can be read at once
         far = "document.documentElement.style.setProperty('--far', 'visible')"
         page.evaluate(far)
+        page.evaluate("drawAll()")
         return page
 
     yield opened

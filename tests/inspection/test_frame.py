@@ -5,6 +5,7 @@ colours.
 import base64
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -388,3 +389,43 @@ def test_the_model_is_drawn_to_its_sizes_and_its_parts_lead_on(page: Any) -> Non
     assert page.evaluate("document.activeElement.id") == "looks-title"
     for where in ("#model-box", "#rail-map"):
         assert page.locator(f"{where} [aria-current]").count() == 1
+
+
+NO_LEISURE = "window.requestIdleCallback = () => {}"
+EMPTY = "[...document.querySelectorAll('.box')].filter(box => !box.children.length).map(box => box.id)"
+
+
+def opened_by_itself(browser: Any, path: Path, *scripts: str) -> Any:
+    page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    for script in scripts:
+        page.add_init_script(script)
+    page.goto(path.as_uri())
+    page.wait_for_selector("#rail a", state="attached")
+    return page
+
+
+def test_what_is_out_of_sight_is_drawn_when_it_comes_near_and_for_paper(
+    browser: Any, inspection: TranslationInspection, tmp_path: Path
+) -> None:
+    write_report(inspection, tmp_path / "page.html")
+    page = opened_by_itself(browser, tmp_path / "page.html", NO_LEISURE)
+    assert {"lanes-box", "limits-box"} <= set(page.evaluate(EMPTY))
+    page.evaluate("() => document.getElementById('limits').scrollIntoView()")
+    page.wait_for_function("() => document.querySelector('#limits-box li')")
+    page.evaluate("() => goToSection('lanes')")
+    assert "lanes-box" not in page.evaluate(EMPTY)
+    page.context.close()
+    page = opened_by_itself(browser, tmp_path / "page.html", NO_LEISURE)
+    assert page.evaluate(EMPTY)
+    page.evaluate("() => { dispatchEvent(new Event('beforeprint')); }")
+    assert page.evaluate(EMPTY) == []
+    page.context.close()
+
+
+def test_all_is_drawn_in_time(
+    browser: Any, inspection: TranslationInspection, tmp_path: Path
+) -> None:
+    write_report(inspection, tmp_path / "page.html")
+    page = opened_by_itself(browser, tmp_path / "page.html")
+    page.wait_for_function(f"() => {EMPTY}.length === 0")
+    page.context.close()

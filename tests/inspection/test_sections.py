@@ -43,6 +43,7 @@ def open_data(browser, watch, window, tmp_path):
         page.goto(address)
         page.wait_for_selector("#rail a", state="attached")  # it unpacks itself first
         page.evaluate(ALL)
+        page.evaluate("drawAll()")
         return page
 
     yield opened

@@ -73,7 +73,7 @@ def test_what_is_switched_off_changes_the_numbers_and_comes_back(
     task = tiny.tiny_task("en-de")
     page = open_page(task, tiny.TEXTS[1])
     typed(page, tiny.TEXTS[0])
-    logits = "() => [...data.choices.logits.values]"
+    logits = "() => [...(data.choices?.logits.values ?? [])]"
     whole = page.evaluate(logits)
     page.locator("#live-switches select").select_option("decoder.0.cross")
     page.wait_for_function(f"(whole) => ({logits})()[0] !== whole", arg=whole[0])
@@ -154,3 +154,105 @@ def test_a_large_model_is_refused_with_its_size(
     monkeypatch.setattr(live, "MOST_WEIGHTS", 1000)
     with pytest.raises(UsageError, match=r"weights, and a page .* holds 1,000: .*web"):
         live.live_page(tiny.tiny_task("en-de"), tmp_path, tiny.TEXTS[0])
+
+
+def named(page: Any, name: str) -> str:
+    text: str = page.locator(name).text_content()
+    return text
+
+
+def finished(page: Any, text: str) -> None:
+    """Wait until all of a text is drawn."""
+    script = "(text) => data.text === text && !isHeld && undrawn.size === 0"
+    page.wait_for_function(script, arg=text)
+
+
+SAYS_WHOLE = (
+    "() => /^with all of it: ./.test(document.querySelector('#live-whole').textContent)"
+)
+
+
+def test_what_the_model_says_with_all_of_it_is_of_the_text_that_stands_there(
+    open_page: Any,
+) -> None:
+    """A part that is switched off before anything is typed, and then another text."""
+    task = tiny.tiny_task("en-de")
+    page = open_page(task, tiny.TEXTS[1])
+    page.locator("#live-switches select").select_option("decoder.0.cross")
+    page.wait_for_function(SAYS_WHOLE)
+    first = inspect_text(task, tiny.TEXTS[1]).to_json()["translation"]
+    assert named(page, "#live-whole") == f"with all of it: {first}"
+    page.fill("#live-text", tiny.TEXTS[0])
+    assert named(page, "#live-whole") == ""
+    page.wait_for_function(SAYS_WHOLE)
+    other = inspect_text(task, tiny.TEXTS[0]).to_json()["translation"]
+    assert other != first
+    assert named(page, "#live-whole") == f"with all of it: {other}"
+
+
+def test_the_address_keeps_the_text_and_what_is_switched_off(open_page: Any) -> None:
+    page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[1])
+    page.fill("#live-text", tiny.TEXTS[0])
+    finished(page, tiny.TEXTS[0])
+    page.locator("#live-switches select").select_option("decoder.1.cross")
+    page.evaluate("() => go({ kind: 'encoder', layer: 0, head: 1 })")
+    page.get_by_role("button", name="head 2 of layer 1").click()
+    page.wait_for_function("() => /off=/.test(location.hash)")
+    page.wait_for_function(
+        "() => new URLSearchParams(location.hash.slice(1)).get('off') === 'decoder.2.cross encoder.1.2'"
+    )
+    page.reload()
+    page.wait_for_function(PROVEN)
+    finished(page, tiny.TEXTS[0])
+    assert page.locator("#live-text").input_value() == tiny.TEXTS[0]
+    assert page.locator("#live-switches button.off").count() == 2
+    assert page.evaluate("() => place.kind") == "encoder"
+    page.evaluate("() => { location.hash = '#off=decoder.9.self+nonsense+encoder.1'; }")
+    finished(page, tiny.TEXTS[1])
+    assert page.locator("#live-switches button.off").count() == 0
+
+
+def test_map_and_paper_show_what_is_switched_off(open_page: Any) -> None:
+    page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0])
+    page.locator("#live-switches select").select_option("decoder.0.feed-forward")
+    page.evaluate("() => go({ kind: 'cross', layer: 0, head: 0 })")
+    page.get_by_role("button", name="head 1 of layer 1").click()
+    page.wait_for_function("() => data.off?.heads.length === 1 && undrawn.size === 0")
+    off = page.locator("#model-box .part.off")
+    assert off.count() == 1
+    assert "switched off" in off.inner_text()
+    assert "switched off: head 1" in named(page, "#model-box")
+    page.emulate_media(media="print")
+    assert page.locator("#live-paper").inner_text() == (
+        "Switched off: head 1 of layer 1, Cross; layer 1 · feed-forward."
+    )
+    assert page.locator("#texts dd").first.is_visible()
+    assert page.locator("#texts dd").first.inner_text() == tiny.TEXTS[0]
+    assert not page.locator("#live-text").is_visible()
+
+
+def test_the_looks_are_drawn_before_all_else(open_page: Any) -> None:
+    page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[1])
+    seen = """(text) => new Promise(done => {
+        const seen = [];
+        document.addEventListener("weft-live", ({ detail }) => {
+            const waits = byId("loom").inert;
+            seen.push([detail, data.text, Boolean(data.lens), waits]);
+            if (detail === "drawn") done(seen);
+        });
+        const field = document.querySelector("#live-text");
+        field.value = text;
+        field.dispatchEvent(new Event("input"));
+    })"""
+    text = tiny.TEXTS[0]
+    assert page.evaluate(seen, text) == [
+        ["said", tiny.TEXTS[1], True, False],
+        ["looks", text, False, True],
+        ["shares", text, True, False],
+        ["drawn", text, True, False],
+    ]
+    # a text that is emptied before all of it came leaves the last one that was whole
+    page.fill("#live-text", "another cat")
+    page.wait_for_function("() => data.text === 'another cat'")
+    page.fill("#live-text", "")
+    page.wait_for_function("() => data.lens && !document.querySelector('[inert]')")

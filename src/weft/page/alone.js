@@ -8,6 +8,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 function dressForPaper(isBegun) {
   if (isBegun === isForPaper()) return;
   document.documentElement.toggleAttribute("data-printing", isBegun);
+  drawAll();
   repaint();
   paintAll();
   paintUnseen();

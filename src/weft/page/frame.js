@@ -163,7 +163,7 @@ function go(changes) {
   Object.assign(place, next);
   writeFragment();
   placeRibbon();
-  for (const one of shownSections) one.place?.(changed);
+  for (const one of shownSections) if (!undrawn.has(one)) one.place?.(changed);
 }
 
 /* The place in the address, so that a link opens it: counted from 1, as it is shown */
@@ -171,13 +171,17 @@ function go(changes) {
 const COUNTED = { t: "step", n: "token", l: "layer", h: "head", r: "row", c: "key", y: "label" };
 const NAMED = { s: "side", k: "kind", p: "part", by: "tint" };
 
-function writeFragment() {
-  if (!isAlone() || location.protocol === "about:") return; // a frame has no address of its own
+function fieldsOfAddress() {
   const fields = new URLSearchParams();
   for (const [letter, name] of Object.entries(NAMED)) if (place[name] !== null) fields.set(letter, place[name]);
   for (const [letter, name] of Object.entries(COUNTED)) if (place[name] !== null) fields.set(letter, place[name] + 1);
   if (whole.inspections) fields.set("i", whole.inspections.indexOf(data) + 1);
-  writtenFragment = `#${fields}`;
+  return fields;
+}
+
+function writeFragment() {
+  if (!isAlone() || location.protocol === "about:") return; // a frame has no address of its own
+  writtenFragment = `#${fieldsOfAddress()}`;
   history.replaceState(null, "", writtenFragment);
 }
 
@@ -213,24 +217,64 @@ const title = (id, ...nodes) => byId(`${id}-title`).replaceChildren(...nodes);
 const prose = (id, ...nodes) => byId(`${id}-prose`).replaceChildren(...nodes);
 
 function drawSections() {
-  shownSections = allSections.filter((one) => one.applies(data));
+  shownSections = sectionsOf(data);
   forgetUnseen();
   byId("rail-map").replaceChildren();
   byId("sections").replaceChildren(...shownSections.map(frameOf));
-  for (const one of shownSections) one.draw(byId(`${one.id}-box`));
-  const all = new Set(Object.keys(place));
-  for (const one of shownSections) one.place?.(all);
+  undrawn.clear();
+  for (const one of shownSections) undrawn.add(one);
+  if (isForPaper()) return drawAll();
+  drawSection(shownSections[0]); // what is seen first
+  for (const one of undrawn) whenSeen(byId(one.id), () => drawSection(one));
+  drawInTime();
+}
+
+const sectionsOf = (shown) => allSections.filter((one) => one.applies(shown));
+
+// A section is drawn when it comes near; the others one after the other while there is nothing else to do, so that
+// soon all of it can be searched and read aloud.
+const undrawn = new Set();
+let isHeld = false; // while a live page has not all data of a text, nothing more is drawn of it
+
+function drawSection(one) {
+  if (isHeld || !undrawn.delete(one)) return;
+  const box = byId(`${one.id}-box`);
+  box.classList.remove("undrawn");
+  box.parentNode.inert = false;
+  box.replaceChildren();
+  one.draw(box);
+  one.place?.(new Set(Object.keys(place)));
+}
+
+function drawAll() {
+  for (const one of undrawn) drawSection(one);
+}
+
+const whenIdle = globalThis.requestIdleCallback ?? setTimeout;
+const AT_LEISURE = 100; // milliseconds before each, in which the page is seen and heard
+let isInTime = false; // whether one is to be drawn in time
+function drawInTime() {
+  if (isInTime || isHeld || !undrawn.size) return;
+  isInTime = true;
+  const drawNext = () => {
+    isInTime = false;
+    const [next] = undrawn;
+    if (next) drawSection(next);
+    drawInTime();
+  };
+  setTimeout(() => whenIdle(drawNext), AT_LEISURE);
 }
 
 function frameOf({ id }) {
   const heading = make("h2", { id: `${id}-title`, tabindex: "-1" }, say(`${id}-title`));
   const said = hasWord(`${id}-prose`) ? say(`${id}-prose`) : "";
   const text = make("p", { class: "prose", id: `${id}-prose` }, said);
-  return make("section", { id, "aria-labelledby": `${id}-title` }, heading, text, make("div", { class: "box", id: `${id}-box` }));
+  return make("section", { id, "aria-labelledby": `${id}-title` }, heading, text, make("div", { class: "box undrawn", id: `${id}-box` }));
 }
 
 // The way to a section; the place in the address stays.
 function goToSection(id) {
+  drawSection(shownSections.find((one) => one.id === id));
   const target = byId(`${id}-title`);
   target.scrollIntoView({ block: "start" });
   target.focus({ preventScroll: true });
@@ -278,21 +322,31 @@ function begin(given, where, chosen = language) {
 // Show one of several inspections.
 function turnTo(number) {
   data = whole.inspections ? whole.inspections[number] : whole;
-  readText();
-  Object.assign(place, firstPlace());
-  Object.assign(place, settled(readFragment()));
+  findPlace();
   draw();
 }
 
+// The place that the address names, else the first one.
+function findPlace() {
+  readText();
+  Object.assign(place, firstPlace());
+  Object.assign(place, settled(readFragment()));
+}
+
 function draw() {
+  drawHead();
+  drawSections();
+  drawRail();
+}
+
+// All that stands above the sections.
+function drawHead() {
   byId("title").textContent = say(`title-${data.task}`);
   if (isAlone()) nameDocument();
   drawTexts();
   drawNotes();
   if (whole.inspections) drawTurner();
   drawRibbon();
-  drawSections();
-  drawRail();
 }
 
 // What only a page of its own has: its title, and the choice of its language.
@@ -332,7 +386,7 @@ function drawNotes() {
 // Paint again what has its colours from a canvas.
 function repaint() {
   palette.clear();
-  for (const one of shownSections) one.repaint?.();
+  for (const one of shownSections) if (!undrawn.has(one)) one.repaint?.();
 }
 
 // Listen, once, whatever is shown.

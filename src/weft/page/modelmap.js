@@ -37,7 +37,7 @@
 
   // The map once more, small, beside the sections: where the place is in the model.
   function drawRailMap() {
-    const bars = data.model.boxes.map((box) => make("i", { "data-role": roleOf(box), "data-kind": kindOf(box), "data-layer": box.layer, "data-tower": box.tower }));
+    const bars = data.model.boxes.map((box) => make("i", { class: isOff(box) ? "off" : null, "data-role": roleOf(box), "data-kind": kindOf(box), "data-layer": box.layer, "data-tower": box.tower }));
     byId("rail-map").replaceChildren(...bars);
   }
 
@@ -89,13 +89,26 @@
     const where = shownSections.find(({ id }) => id === WHERE[part]) ? WHERE[part] : null;
     const kind = kindOf(box);
     const said = make("span", { class: "unseen" }, `; ${shareOf(box)}`);
-    const more = { class: "part", "data-role": roleOf(box), "data-kind": kind, "data-layer": layer, title: shareOf(box) };
+    const off = offOf(box);
+    if (off) text.append(make("small", { class: "off-said" }, off));
+    const more = { class: isOff(box) ? "part off" : "part", "data-role": roleOf(box), "data-kind": kind, "data-layer": layer, title: shareOf(box) };
     if (!where) return make("div", more, text, said, area);
     const click = () => {
       if (kind in KINDS) go({ kind, layer });
       goToSection(where);
     };
     return make("button", { type: "button", ...more, click }, text, said, area);
+  }
+
+  /* What is switched off, in a page whose model is inside of it */
+
+  const isOff = ({ name }) => Boolean(data.off?.parts.includes(name));
+
+  function offOf(box) {
+    if (isOff(box)) return say("model-off");
+    const heads = (data.off?.heads ?? []).filter((key) => key.startsWith(`${kindOf(box)}.${box.layer}.`));
+    if (!heads.length) return "";
+    return say("model-heads-off", { heads: heads.map((key) => Number(key.split(".")[2]) + 1).sort((a, b) => a - b).join(", ") });
   }
 
   // The encoder's tokens look at each other, the decoder's at those before.
@@ -151,6 +164,8 @@
       "model-share": "{count} weights, {share} of all",
       "model-none": "no weights of its own",
       "model-shared": "one matrix with {others}",
+      "model-off": "switched off",
+      "model-heads-off": "switched off: head {heads}",
     },
     zh: {
       "model-title": "模型",
@@ -179,6 +194,8 @@
       "model-share": "{count} 个权重，占 {share}",
       "model-none": "没有自己的权重",
       "model-shared": "与{others}是同一矩阵",
+      "model-off": "已关掉",
+      "model-heads-off": "已关掉：头 {heads}",
     },
   });
 }

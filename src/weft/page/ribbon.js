@@ -47,6 +47,7 @@ function placeLine(side, tint) {
     token.classList.toggle("below", value < 0);
     token.classList.toggle("chosen", index === chosen);
     token.classList.toggle("later", index >= faintFrom);
+    token.classList.toggle("off", side === READ && Boolean(data.off?.source.includes(index)));
     token.tabIndex = index === stop ? 0 : -1;
     if (index === chosen) token.setAttribute("aria-current", "true");
     else token.removeAttribute("aria-current");

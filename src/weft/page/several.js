@@ -70,6 +70,7 @@ function turn(number) {
   if (number === numberShown() || !whole.inspections[number]) return;
   const kept = inView();
   turnTo(number);
+  drawAll(); // so that all is as high as it will be
   writeFragment();
   if (kept && byId(kept.id)) scrollBy({ top: byId(kept.id).getBoundingClientRect().top - kept.top, behavior: "instant" });
 }

@@ -11,12 +11,16 @@ function come(entries) {
     const paint = unpaintedYet.get(target);
     if (!isIntersecting || !paint) continue;
     unpaintedYet.delete(target);
-    paint();
+    if (!isStale(target)) paint();
   }
 }
 
+// Whether it is of data that are there no more: its section waits to be drawn anew, and keeps its picture until then.
+const isStale = (element) => element.closest("[inert]") !== null;
+
 // Paint an element now if it is in sight, else as soon as it comes there.
 function whenSeen(element, paint) {
+  if (isStale(element)) return;
   if (inSight.has(element) || isForPaper()) return paint();
   if (!unpaintedYet.has(element)) sight.observe(element);
   unpaintedYet.set(element, paint);
@@ -24,14 +28,23 @@ function whenSeen(element, paint) {
 
 // Paint what is not in sight, as paper shows all of it.
 function paintUnseen() {
-  const all = [...unpaintedYet.values()];
+  const all = [...unpaintedYet];
   unpaintedYet.clear();
-  for (const paint of all) paint();
+  for (const [element, paint] of all) if (!isStale(element)) paint();
 }
 
 function forgetUnseen() {
   unpaintedYet.clear();
   sight.disconnect();
+}
+
+// Forget those that do not stand in the page any more.
+function forgetGone() {
+  for (const element of unpaintedYet.keys()) {
+    if (element.isConnected) continue;
+    unpaintedYet.delete(element);
+    sight.unobserve(element);
+  }
 }
 
 // Whether all is drawn for paper, on which everything is in sight.

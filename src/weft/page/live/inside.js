@@ -10,8 +10,7 @@ function switchOff(transformer, { parts = [], heads = [], source = [] } = {}) {
 }
 
 // Run `work` while a recording is told of all that is computed; return it.
-function recorded(transformer, work) {
-  const recording = new Recording();
+function recorded(transformer, work, recording = new Recording()) {
   transformer.watch = recording;
   try {
     work(recording);
@@ -29,13 +28,14 @@ function choicesOf(logits, count) {
   const found = { ids: { shape: [count, kept], values: new Int32Array(count * kept) }, logits: { shape: [count, kept], values: new Float32Array(count * kept) } };
   const rests = new Float32Array(count * TEMPERATURES.length);
   for (let t = 0; t < count; t++) {
-    const best = bestOf(logits.subarray(t * size, (t + 1) * size), kept);
+    const others = logits.slice(t * size, (t + 1) * size);
+    const best = bestOf(others, kept);
     best.forEach((id, place) => {
       found.ids.values[t * kept + place] = id;
       found.logits.values[t * kept + place] = logits[t * size + id];
     });
-    const skip = new Set(best);
-    TEMPERATURES.forEach((temperature, i) => (rests[t * TEMPERATURES.length + i] = logSumExp(logits, t * size, size, skip, temperature)));
+    for (const id of best) others[id] = -Infinity;
+    TEMPERATURES.forEach((temperature, i) => (rests[t * TEMPERATURES.length + i] = logSumExp(others, 0, size, temperature)));
   }
   const middle = TEMPERATURES.indexOf(1);
   const rest = Float32Array.from({ length: count }, (_, t) => rests[t * TEMPERATURES.length + middle]);
@@ -55,21 +55,21 @@ function nearestOf(tokens, ids) {
     return { vectors: all, norms };
   })();
   const { vectors, norms } = tokens.all;
-  const { width } = tokens;
+  const { width, length } = tokens;
   tokens.nearest ??= new Map(); // what was found before
-  const cosinesOf = (id) => {
-    const cosines = new Float32Array(tokens.length);
-    for (let other = 0; other < tokens.length; other++) {
-      let sum = 0;
-      for (let i = 0; i < width; i++) sum += vectors[id * width + i] * vectors[other * width + i];
-      cosines[other] = other === id || other === PAD_ID || !norms[other] ? -2 : sum / (Math.max(norms[id], 1e-38) * norms[other]);
+  const unknown = [...new Set(ids)].filter((id) => !tokens.nearest.has(id));
+  const asked = new Float32Array(unknown.length * width);
+  unknown.forEach((id, row) => asked.set(vectors.subarray(id * width, (id + 1) * width), row * width));
+  const products = linear(asked, unknown.length, { weight: vectors, bias: null, inputs: width, outputs: length });
+  unknown.forEach((id, row) => {
+    const cosines = products.subarray(row * length, (row + 1) * length);
+    for (let other = 0; other < length; other++) {
+      if (other === id || other === PAD_ID || !norms[other]) cosines[other] = -2;
+      else cosines[other] /= Math.max(norms[id], 1e-38) * norms[other];
     }
-    return bestOf(cosines, Math.min(MOST_NEAREST, tokens.length - 1)).map((other) => [other, cosines[other]]);
-  };
-  const found = ids.map((id) => {
-    if (!tokens.nearest.has(id)) tokens.nearest.set(id, cosinesOf(id));
-    return tokens.nearest.get(id);
+    tokens.nearest.set(id, bestOf(cosines, Math.min(MOST_NEAREST, length - 1)).map((other) => [other, cosines[other]]));
   });
+  const found = ids.map((id) => tokens.nearest.get(id));
   const shape = [ids.length, found[0]?.length ?? 0];
   return {
     ids: { shape, values: Int32Array.from(found.flat(), ([id]) => id) },
@@ -197,8 +197,10 @@ class Lanes {
   }
 }
 
-// The translation is told as soon as it is there. `limits`: tokens, tgt_tokens; `constant` has what no text changes: the model’s map, its languages.
-function insideTranslation(translator, text, { beamSize, limits, constant }, tell) {
+// In steps, as all of these: gives {said}, the translation, as soon as it is there; then {early}, all that the maps of
+// attention need; between them it gives way. It returns the rest. `limits`: tokens, tgt_tokens; `constant` has what no
+// text changes: the model’s map, its languages.
+function* insideTranslation(translator, text, { beamSize, limits, constant }) {
   const { model, src, tgt, card } = translator;
   const segments = translator.plan(text).texts;
   const line = segments[0] ?? "";
@@ -206,37 +208,47 @@ function insideTranslation(translator, text, { beamSize, limits, constant }, tel
   const limit = Math.min(limits.tokens, card.lengths.limit, card.shape.max_len);
   const row = [...ids.slice(0, limit - 1), EOS_ID];
   const lanes = new Lanes(tgt, limits.tgt_tokens);
-  const best = translator.search(row, { beamSize }, (kept, step) => lanes.watch(kept, step));
-  tell({ said: translator.textOf(best) });
+  const recording = new Recording();
+  let memory;
+  recorded(model, () => (memory = model.encode(row)), recording);
+  const best = yield* translator.searching(row, memory, { beamSize }, (kept, step) => lanes.watch(kept, step));
+  const translation = translator.textOf(best);
+  yield { said: translation };
   const whole = best.finished ? [...best.ids, EOS_ID] : best.ids;
   const written = whole.slice(0, limits.tgt_tokens);
   const read = [BOS_ID, ...written.slice(0, -1)];
   let states;
-  const recording = recorded(model, () => {
-    const past = model.start(model.encode(row));
+  recorded(model, () => {
+    const past = model.start(memory);
     states = model.decode(read, read.map(() => past));
-  });
+  }, recording);
   const logits = model.output(states, read.length);
   const size = logits.length / read.length;
+  const source = { pieces: src.labels(row), ids: row };
+  const target = { pieces: tgt.labels(written), ids: written, probabilities: written.map((id, t) => probabilityAt(logits, t, size, id)) };
+  const early = {
+    ...constant,
+    text: line, translation, cut: ids.length >= limit, max_src_len: limit, finished: best.finished,
+    tgt_cut: written.length < whole.length, segments: segments.length, source, target,
+    attention: { cross: recording.map("cross"), encoder: recording.map("encoder"), decoder: recording.map("decoder") },
+  };
+  yield { early };
+  const shares = sharesOf(model, recording, read, { kinds: [], at: [] }, written, logits);
+  yield;
   const lens = lensOf(model, recording, written, logits);
+  yield;
   const choices = choicesOf(logits, read.length);
   const nearest = { source: nearestOf(model.src.tokens, row), target: nearestOf(model.tgt.tokens, written) };
   const cuts = cutsOf(src, row);
   return {
-    ...constant,
-    text: line, translation: translator.textOf(best), cut: ids.length >= limit, max_src_len: limit, finished: best.finished,
-    tgt_cut: written.length < whole.length, segments: segments.length,
-    source: { pieces: src.labels(row), ids: row, vectors: vectorsOf(model, model.src, row) },
+    source: { ...source, vectors: vectorsOf(model, model.src, row) },
     target: {
-      pieces: tgt.labels(written), ids: written, vectors: vectorsOf(model, model.tgt, read),
-      probabilities: written.map((id, t) => probabilityAt(logits, t, size, id)),
+      ...target, vectors: vectorsOf(model, model.tgt, read),
       alternatives: written.map((_, t) => alternativesAt(tgt, logits, t, size, 5)),
     },
-    attention: { cross: recording.map("cross"), encoder: recording.map("encoder"), decoder: recording.map("decoder") },
     beam: { beam_size: beamSize ?? card.decoding.beam_size, length_penalty: card.decoding.length_penalty, nodes: lanes.nodes(best) },
     alignment: null,
-    lens, choices, nearest, cuts: cuts ? { source: cuts } : {},
-    shares: sharesOf(model, recording, read, { kinds: [], at: [] }, written, logits),
+    lens, choices, nearest, cuts: cuts ? { source: cuts } : {}, shares,
     looks: looksOf(model, recording),
     pieces: { source: namesOf(src, row, nearest.source.ids.values), target: namesOf(tgt, written, nearest.target.ids.values, lens.ids.values, choices.ids.values) },
   };
@@ -256,7 +268,7 @@ function besideOf(model, ids) {
   return { kinds, at };
 }
 
-function insideLanguage(writer, text, { limits, constant }) {
+function* insideLanguage(writer, text, { limits, constant }) {
   const { model, tokenizer, card } = writer;
   const limit = Math.min(limits.tokens, card.window_len);
   const ids = tokenizer.encode(text);
@@ -270,21 +282,25 @@ function insideLanguage(writer, text, { limits, constant }) {
   const size = logits.length / row.length;
   const [next] = bestOf(logits.subarray(logits.length - size), 1);
   const written = [...row.slice(1), next];
+  const tokens = { pieces: tokenizer.labels(row), ids: row, probabilities: row.slice(1).map((id, t) => probabilityAt(logits, t, size, id)) };
+  const early = {
+    ...constant,
+    text, cut: ids.length >= limit, start: card.start_id === BOS_ID ? "document" : "between", max_len: limit, tokens,
+    next: alternativesAt(tokenizer, logits, row.length - 1, size, 20),
+    attention: { decoder: recording.map("decoder") },
+  };
+  yield { early };
   const beside = besideOf(model, row);
   const lens = lensOf(model, recording, written, logits);
+  yield;
   const choices = choicesOf(logits, row.length);
   const nearest = nearestOf(model.tgt.tokens, row);
   const cuts = cutsOf(tokenizer, row);
   return {
-    ...constant,
-    text, cut: ids.length >= limit, start: card.start_id === BOS_ID ? "document" : "between", max_len: limit,
     tokens: {
-      pieces: tokenizer.labels(row), ids: row, vectors: vectorsOf(model, model.tgt, row, beside),
-      probabilities: row.slice(1).map((id, t) => probabilityAt(logits, t, size, id)),
+      ...tokens, vectors: vectorsOf(model, model.tgt, row, beside),
       alternatives: row.slice(1).map((_, t) => alternativesAt(tokenizer, logits, t, size, 5)),
     },
-    next: alternativesAt(tokenizer, logits, row.length - 1, size, 20),
-    attention: { decoder: recording.map("decoder") },
     lens, choices, nearest: { text: nearest }, cuts: cuts ? { text: cuts } : {},
     shares: sharesOf(model, recording, row, beside, written, logits),
     looks: looksOf(model, recording),

@@ -167,7 +167,7 @@ function ngramsOf(ofBag) {
   return { tokens, ngrams: { n: column(0), start: column(1), values: arrayOfRows(rows) } };
 }
 
-function insideClassification(classifier, text, { limits, constant }) {
+function* insideClassification(classifier, text, { limits, constant }) {
   const { model, tokenizer, card } = classifier;
   const line = oneLine(text);
   const all = tokenizer.encode(line);

@@ -16,6 +16,8 @@ speak({
     "live-off-part": "a part …",
     "live-off-token": "the token {piece}",
     "live-on": "Switch on again: {name}",
+    "live-paper": "Switched off: {names}.",
+    "live-between": "; ",
     "live-part-self": "layer {layer} · self-attention",
     "live-part-cross": "layer {layer} · look at the source",
     "live-part-feed-forward": "layer {layer} · feed-forward",
@@ -42,6 +44,8 @@ speak({
     "live-off-part": "一个部件……",
     "live-off-token": "词元{piece}",
     "live-on": "重新打开：{name}",
+    "live-paper": "已关掉：{names}。",
+    "live-between": "；",
     "live-part-self": "第 {layer} 层 · 自注意力",
     "live-part-cross": "第 {layer} 层 · 看源文",
     "live-part-feed-forward": "第 {layer} 层 · 前馈",
@@ -58,7 +62,7 @@ speak({
 const stored = (id) => document.getElementById(id);
 const recordedData = whole;
 const settings = JSON.parse(stored("live-settings").textContent); // card, asked, proof, rounding, constant
-const live = { text: recordedData.text, off: { parts: [], heads: [], source: [] }, beamSize: settings.beamSize, isProven: null, whole: "" };
+const live = { text: recordedData.text, off: { parts: [], heads: [], source: [] }, beamSize: settings.beamSize, isProven: null, whole: null };
 
 /* The worker */
 
@@ -79,18 +83,31 @@ const askedOf = () => ({ ...settings.asked, constant: settings.constant, beamSiz
 const hasOff = () => Object.values(live.off).some((list) => list.length);
 
 function compute() {
-  if (!live.text.trim()) return sayLive(say("live-empty"));
+  drawWhole();
+  if (!live.text.trim()) {
+    lastAsked += 1; // what is on its way is of no use
+    showAgain();
+    return sayLive(say("live-empty"));
+  }
   const began = performance.now();
   sayLive(say("live-busy"));
+  const off = structuredClone(live.off);
+  let early = {};
   askThread({ kind: "inside", text: live.text, asked: askedOf() }, (answer) => {
-    if (answer.error) return sayLive(answer.error === "diverged" ? say("live-diverged") : say("live-error", answer));
+    if (answer.error) return sayError(answer.error);
     if (answer.said !== undefined) return sayTranslation(answer.said);
-    const said = answer.data.translation ?? answer.data.labels?.[0].label;
-    if (!hasOff()) live.whole = said;
-    show(answer.data);
+    if (answer.early) {
+      early = { ...answer.early, off };
+      return drawLooks(early);
+    }
     sayLive(say("live-took", { time: ((performance.now() - began) / 1000).toFixed(2) }));
-    happen("drawn");
+    drawRest({ ...early, ...answer.data, off });
   });
+}
+
+function sayError(error) {
+  showAgain();
+  sayLive(error === "diverged" ? say("live-diverged") : say("live-error", { error }));
 }
 
 // The translation is there before the pictures are.
@@ -103,27 +120,102 @@ function sayTranslation(text) {
 // Say so to who waits for it.
 const happen = (detail) => document.dispatchEvent(new CustomEvent("weft-live", { detail }));
 
-// Draw the data; what is being typed in stays where it is.
-function show(found) {
-  const area = stored("live-text");
-  const isTyping = document.activeElement === area;
-  begin(found, document);
-  if (isTyping) area.focus({ preventScroll: true });
+/* Drawing: the looks as soon as the maps of attention are there, all else after that, each section in a turn of its own,
+   so that what is typed meanwhile is heard. What is not drawn yet stands there as it was and cannot be used. */
+
+const FIRST = "looks";
+const SOON = ["loom", "wrote"];
+let shown = recordedData; // the last data that were whole
+
+function drawLooks(found) {
+  const one = shownSections.find(({ id }) => id === FIRST);
+  if (!one || !one.applies(found)) return;
+  drawNew(found);
+  drawSection(one);
+  isHeld = true;
+  happen("looks");
 }
 
-let waiting;
-function computeSoon() {
-  clearTimeout(waiting);
-  waiting = setTimeout(compute, 60);
+// The head of the page is drawn at once; of the sections none.
+function drawNew(found) {
+  isHeld = false;
+  whole = data = found;
+  findPlace();
+  drawHead();
+  forgetGone();
+  undrawn.clear();
+  for (const one of shownSections) {
+    undrawn.add(one);
+    byId(one.id).inert = true;
+  }
+  byId(FIRST)?.toggleAttribute("inert", false);
+}
+
+async function drawRest(found) {
+  shown = found;
+  live.off.source = live.off.source.filter((index) => index < (found.source?.ids.length ?? 0));
+  const own = lastAsked;
+  if (!isHeld) drawNew(found);
+  isHeld = false;
+  whole = data = found;
+  readText();
+  placeRibbon();
+  const names = (sections) => sections.map(({ id }) => id).join();
+  if (names(sectionsOf(found)) !== names(shownSections)) begin(found, document);
+  const first = shownSections.find((one) => one.id === FIRST && !undrawn.has(one));
+  first?.place(new Set(["head"])); // what is known of the shares by now
+  const isSoon = ({ id }) => SOON.includes(id);
+  for (const some of [shownSections.filter(isSoon), shownSections]) {
+    for (const one of some) {
+      if (!undrawn.has(one)) continue;
+      await new Promise((done) => setTimeout(done));
+      if (own !== lastAsked) return;
+      drawSection(one);
+    }
+    happen(some === shownSections ? "drawn" : "shares");
+  }
+  writeFragment();
+  askMore();
+}
+
+// The last data once more, where those of another text did not come.
+function showAgain() {
+  if (!isHeld) return;
+  isHeld = false;
+  begin(shown, document);
+}
+
+// What is asked when all is drawn: what the model answers with all of it, and the proof where it was given up.
+function askMore() {
+  const said = data.translation ?? data.next?.[0].piece ?? data.labels?.[0].label;
+  const { text, beamSize } = live;
+  if (!hasOff()) live.whole = { text, beamSize, said };
+  drawWhole();
+  if (isWholeKnown()) return live.isProven ?? prove();
+  askThread({ kind: "whole", text, asked: askedOf() }, (answer) => {
+    if (answer.error) return;
+    live.whole = { text, beamSize, said: answer.said };
+    drawWhole();
+    live.isProven ?? prove();
+  });
+}
+
+const isWholeKnown = () => live.whole?.text === live.text && live.whole.beamSize === live.beamSize;
+
+function drawWhole() {
+  const said = recordedData.task === "language-modelling" ? (piece) => quoted(piece) : (text) => text;
+  stored("live-whole").textContent = hasOff() && isWholeKnown() ? say("live-whole", { text: said(live.whole.said) }) : "";
 }
 
 /* The proof: the recorded numbers, computed again */
 
 function prove() {
   const asked = { ...settings.asked, constant: settings.constant, beamSize: settings.proof.beamSize, off: {} };
+  let early = {};
   askThread({ kind: "inside", text: settings.proof.text, asked }, (answer) => {
+    if (answer.early) early = answer.early;
     if (!answer.done) return;
-    live.isProven = answer.error ? { most: Infinity, count: 0 } : differenceOf(answer.data);
+    live.isProven = answer.error ? { most: Infinity, count: 0 } : differenceOf({ ...early, ...answer.data });
     drawLive();
   });
 }
@@ -149,8 +241,8 @@ const sayLive = (text) => (stored("live-said").textContent = text);
 function panel() {
   const area = make("textarea", { id: "live-text", rows: 2, spellcheck: "false", dir: "auto", "aria-describedby": "live-said", input: () => {
     live.text = area.value;
-    live.off.source = [];
-    computeSoon();
+    live.off.source = []; // another text has other tokens
+    compute();
   } });
   area.value = live.text;
   return make(
@@ -159,6 +251,7 @@ function panel() {
     make("p", { class: "caption", id: "live-said", role: "status" }),
     make("div", { class: "controls", id: "live-search" }),
     make("div", { class: "live-switches", id: "live-switches", role: "group" }),
+    make("p", { class: "live-paper", id: "live-paper" }),
     make("p", { class: "caption", id: "live-whole" }),
     make("p", { class: "caption", id: "live-proof" }),
   );
@@ -169,7 +262,7 @@ function drawLive() {
   stored("live-text").lang = recordedData.src_lang ?? recordedData.lang;
   drawSearch();
   drawSwitches();
-  stored("live-whole").textContent = hasOff() && live.whole ? say("live-whole", { text: live.whole }) : "";
+  drawWhole();
   stored("live-proof").textContent = proofSaid();
 }
 
@@ -254,10 +347,13 @@ function drawSwitches() {
   const parts = partKeys().filter((key) => !live.off.parts.includes(key));
   if (parts.length) found.push(partChoice(parts));
   stored("live-switches").hidden = !found.length;
+  stored("live-paper").textContent = hasOff() ? say("live-paper", { names: namesOfOff().join(say("live-between")) }) : "";
   box.setAttribute("aria-label", say("live-off"));
   box.replaceChildren(make("span", {}, say("live-off")), ...found);
   if (hadFocus) box.querySelector("button")?.focus({ preventScroll: true });
 }
+
+const namesOfOff = () => [...live.off.heads.map(headName), ...live.off.parts.map(partName), ...live.off.source.map(tokenName)];
 
 function partChoice(parts) {
   const options = [["", say("live-off-part")], ...parts.map((key) => [key, partName(key)])];
@@ -265,6 +361,51 @@ function partChoice(parts) {
   list.append(...options.map(([value, text]) => make("option", { value }, text)));
   return list;
 }
+
+/* The address keeps the text and what is switched off, so that they are there when the page is loaded again. It never
+   leaves the browser: what stands behind # is sent to no server. Layers, heads and tokens are counted from 1 in it. */
+
+const countedFromOne = (key) => key.replace(/\d+/g, (count) => Number(count) + 1);
+const countedFromZero = (key) => key.replace(/\d+/g, (count) => Number(count) - 1);
+
+const fieldsOfPlace = fieldsOfAddress;
+fieldsOfAddress = function fieldsOfPlaceAndText() {
+  const fields = fieldsOfPlace();
+  const { parts, heads, source } = live.off;
+  const off = [...parts, ...heads, ...source.map((index) => `token.${index}`)].map(countedFromOne);
+  if (live.text !== recordedData.text) fields.set("text", live.text);
+  if (off.length) fields.set("off", off.join(" "));
+  if (live.beamSize !== settings.beamSize) fields.set("beam", live.beamSize);
+  return fields;
+};
+
+// Take from an address what it says of these; return whether that is something else than before.
+function takeAddress(hash) {
+  const fields = new URLSearchParams(hash.slice(1));
+  const before = JSON.stringify([live.text, live.off, live.beamSize]);
+  live.text = fields.get("text") ?? recordedData.text;
+  live.beamSize = fields.get("beam") === "1" ? 1 : settings.beamSize;
+  live.off = offOf((fields.get("off") ?? "").split(" ").filter(Boolean).map(countedFromZero));
+  return JSON.stringify([live.text, live.off, live.beamSize]) !== before;
+}
+
+// What this model does not have is left out.
+function offOf(keys) {
+  const isHead = (key) => {
+    const [kind, layer, head] = key.split(".");
+    return kind in KINDS && Number(layer) < KINDS[kind].layers && Number(head) < KINDS[kind].heads;
+  };
+  const parts = keys.filter((key) => partKeys().includes(key));
+  const source = keys.filter((key) => /^token\.\d+$/.test(key)).map((key) => Number(key.slice("token.".length)));
+  return { parts, heads: keys.filter(isHead), source: READ === "source" ? source : [] };
+}
+
+addEventListener("hashchange", ({ newURL }) => {
+  if (!takeAddress(new URL(newURL).hash)) return;
+  stored("live-text").value = live.text;
+  compute();
+  drawLive();
+});
 
 /* The page */
 
@@ -282,8 +423,9 @@ draw = function drawPageAndPanel() {
   if (stored("live-switches")) drawLive();
 };
 
+const isOther = takeAddress(location.hash);
 stored("texts").before(panel());
 drawLive();
 const weightBytes = bytesOf(stored("weights").textContent.trim());
-askThread({ kind: "load", card: settings.card, buffer: weightBytes.buffer }, prove, [weightBytes.buffer]);
+askThread({ kind: "load", card: settings.card, buffer: weightBytes.buffer }, isOther ? compute : prove, [weightBytes.buffer]);
 }

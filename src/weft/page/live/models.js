@@ -22,11 +22,15 @@ class Translator {
     return Math.max(1, Math.min(this.card.shape.max_len - 1, Math.ceil(ratio * row.length) + extra));
   }
 
-  search(row, { beamSize, lengthPenalty } = {}, watch = null) {
+  search(row, settings, watch = null) {
+    return endOf(this.searching(row, this.model.encode(row), settings, watch));
+  }
+
+  // The same step by step, of a row that was encoded.
+  searching(row, memory, { beamSize, lengthPenalty } = {}, watch = null) {
     const { beam_size: beam, length_penalty: penalty } = this.card.decoding;
     const settings = { beamSize: beamSize ?? beam, lengthPenalty: lengthPenalty ?? penalty, banned: BANNED };
-    const past = this.model.start(this.model.encode(row));
-    return new Search(this.model, settings, this.limit(row), watch).run(past);
+    return new Search(this.model, settings, this.limit(row), watch).steps(this.model.start(memory));
   }
 
   textOf(hypothesis) {

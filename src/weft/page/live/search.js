@@ -32,6 +32,14 @@ class Diverged extends Error {}
 // A translation that is being written: its ids, log-probability, score, each token’s log-probability, whether it ended.
 const NOTHING = { ids: [], logProb: 0, score: 0, logProbs: [], finished: false, node: null };
 
+// What a generator returns in the end.
+function endOf(steps) {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
 class Search {
   // `settings`: beamSize, lengthPenalty, banned; `limit` counts new tokens with eos; `watch` is told of each step.
   constructor(model, settings, limit, watch = null) {
@@ -42,8 +50,12 @@ class Search {
     this.penalties = Float32Array.from({ length: limit + 2 }, (_, n) => ((5 + n) / 6) ** settings.lengthPenalty);
   }
 
-  // The best hypothesis: greedy where the beam has one.
   run(past) {
+    return endOf(this.steps(past));
+  }
+
+  // The best hypothesis, greedy where the beam has one; gives way after each token.
+  *steps(past) {
     let live = [{ ...NOTHING, past }];
     let pool = [];
     const { beamSize } = this.settings;
@@ -55,6 +67,7 @@ class Search {
       pool = byScore([...pool, ...ended]).slice(0, 1);
       if (!live.length || (pool.length && this.bound(live[0], length) <= pool[0].score)) break;
       if (length < this.limit) this.part(live);
+      yield;
     }
     return [...pool, ...byScore(live)][0];
   }

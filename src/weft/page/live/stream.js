@@ -275,11 +275,11 @@ function summedOverHeads({ shape: [, , rows, keys], values }) {
 
 const LEADING = 3;
 
-function logSumExp(logits, from, size, skip = null, temperature = 1) {
+function logSumExp(logits, from, size, temperature = 1) {
   let largest = -Infinity;
-  for (let i = from; i < from + size; i++) if (!skip?.has(i - from) && logits[i] > largest) largest = logits[i];
+  for (let i = from; i < from + size; i++) if (logits[i] > largest) largest = logits[i];
   let total = 0;
-  for (let i = from; i < from + size; i++) if (!skip?.has(i - from)) total += Math.exp((logits[i] - largest) / temperature);
+  for (let i = from; i < from + size; i++) total += Math.exp((logits[i] - largest) / temperature);
   return Math.log(total) + largest / temperature;
 }
 

@@ -1,27 +1,38 @@
 /* The model at work in a thread of its own. A request is {id, kind, ...}; what was asked before it is given up. */
 
-// Wait for a moment in which newer requests are heard.
-const pause = () => new Promise((done) => setTimeout(done));
+// What waits for a moment in which newer requests are heard. A timer would wait for milliseconds when it is asked often.
+function pauses() {
+  const { port1: here, port2: there } = new MessageChannel();
+  return () => new Promise((done) => {
+    here.onmessage = done;
+    there.postMessage(null);
+  });
+}
 
 // Answer the messages of a page: `kinds` names, for each kind of request, what answers it: it gets the request, a
 // function that tells something meanwhile, and one that says whether a newer request has come, for which it must wait.
 function listen(scope, kinds) {
+  const pause = pauses();
   let newest = 0;
-  scope.onmessage = async ({ data: request }) => {
+  let last = Promise.resolve(); // one is answered, or given up, before the next begins
+  scope.onmessage = ({ data: request }) => {
     newest = request.id;
+    last = last.then(() => answer(request));
+  };
+  async function answer(request) {
     const tell = (answer) => scope.postMessage({ id: request.id, ...answer });
     const isOld = async () => {
       await pause();
       return request.id !== newest;
     };
     try {
-      if (await isOld()) return;
+      if (request.kind !== "load" && (await isOld())) return;
       const answer = await kinds[request.kind](request, tell, isOld);
       if (answer) tell({ ...answer, done: true });
     } catch (error) {
       tell({ done: true, error: error instanceof Diverged ? "diverged" : `${error.message ?? error}` });
     }
-  };
+  }
 }
 
 const MOST_LINES = 1000; // that are remembered
@@ -73,20 +84,50 @@ function serveModel(scope) {
       return {};
     },
     classify: ({ text }) => model.classify(text),
-    inside: ({ text, asked }, tell) => ({ data: insideOf(model, text, asked, tell) }),
+    async inside({ text, asked }, tell, isOld) {
+      const steps = insideSteps(model, text, asked);
+      for (;;) {
+        const { done, value } = steps.next();
+        if (done) return { data: value };
+        if (value) tell(value);
+        if (!(await isOld())) continue;
+        steps.return();
+        return null;
+      }
+    },
+    // what the model answers with nothing switched off
+    async whole({ text, asked }, tell, isOld) {
+      const steps = insideSteps(model, text, { ...asked, off: {} });
+      for (;;) {
+        const { done, value } = steps.next();
+        const said = value?.said ?? value?.early?.next?.[0].piece ?? value?.labels?.[0].label;
+        if (said === undefined && !done && !(await isOld())) continue;
+        steps.return();
+        return said === undefined ? null : { said };
+      }
+    },
     stop: () => ({}),
   });
 }
 
 const INSIDES = { translation: insideTranslation, "language-modelling": insideLanguage, classification: insideClassification };
 
-// What a page that looks inside asks: all that `serveModel` answers, and the data of an inspection; `asked.off` are
-// switched off.
-const insideOf = (model, text, asked, tell = () => {}) => {
+// The data of an inspection in steps (inside.js); `asked.off` are switched off.
+function* insideSteps(model, text, asked) {
   if (model.model) switchOff(model.model, asked.off);
   try {
-    return INSIDES[model.card.task](model, text, asked, tell);
+    return yield* INSIDES[model.card.task](model, text, asked);
   } finally {
     if (model.model) switchOff(model.model);
   }
-};
+}
+
+// All of them at once.
+function insideOf(model, text, asked) {
+  const steps = insideSteps(model, text, asked);
+  for (let early = {}; ; ) {
+    const { done, value } = steps.next();
+    if (done) return { ...early, ...value };
+    early = value?.early ?? early;
+  }
+}
