@@ -442,14 +442,14 @@ import torch
 sys.path.insert(0, sys.argv[1])
 from test_inference import SHAPES, SOURCES, TARGET, V_SRC, V_TGT, decoded
 from weft.config import Seq2SeqSection
-from weft.engine import bindings
+from weft.engine import bindings, packed
 from weft.engine.bindings import Engine
 from weft.engine.from_model import weights_of
 from weft.kernels import operations
 from weft.model.transformer import Seq2SeqTransformer
 from weft.training.loss import CrossEntropy
 
-results = {"lanes": np.array(bindings._lanes())}
+results = {"lanes": np.array(packed._lanes())}
 for number, shape in enumerate(SHAPES):
     torch.manual_seed(3)
     section = Seq2SeqSection(

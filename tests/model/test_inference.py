@@ -21,8 +21,9 @@ from weft.decoding.reference import beam_search
 from weft.decoding.search import continuous_search, search_all
 from weft.decoding.sentences import BeamSettings, Sentence, Waiting
 from weft.engine import bindings
-from weft.engine.bindings import Engine, Heads, quantized, to_bfloat16
+from weft.engine.bindings import Engine
 from weft.engine.from_model import build_engine, weights_of
+from weft.engine.packed import SOURCE, Heads, quantized, to_bfloat16
 from weft.engine.torch_steps import TorchCache, numpy_step, steps_of
 from weft.engine.weights import Linear
 from weft.kernels import levels, native
@@ -484,7 +485,7 @@ def test_heads_are_laid_out_dimension_after_dimension(
     lanes: int, steps: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In registers of so many numbers."""
-    monkeypatch.setattr("weft.engine.bindings._lanes", lambda: lanes)
+    monkeypatch.setattr("weft.engine.packed._lanes", lambda: lanes)
     rows = np.arange(6 * 3, dtype=np.float32).reshape(
         6, 3
     )  # two heads of three dimensions
@@ -525,7 +526,7 @@ def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
         pytest.skip("needs a compiler for x86-64")
 
     def build(processor: str) -> ctypes.CDLL:
-        made, source = tmp_path / f"{processor}.so", bindings.SOURCE
+        made, source = tmp_path / f"{processor}.so", SOURCE
         flags = [*levels.FLAGS, "-shared", f"-march={processor}", "-O1"]
         flags += ["-Wno-psabi", "-I", str(levels.SHARED.parent)]
         subprocess.run([compiler, *flags, str(source), "-o", str(made)], check=True)

@@ -18,7 +18,7 @@ import weft
 from weft.data.overlap import TextHashes
 from weft.decoding.decoder import StepInput
 from weft.engine import bindings
-from weft.engine.bindings import quantized
+from weft.engine.packed import quantized
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.layout import SCALES, SHORTLIST, WEIGHTS
@@ -433,7 +433,7 @@ def test_the_engine_takes_int8_matrices_as_they_are_stored(
     def refuse(*_: object) -> None:
         raise AssertionError("quantized again")
 
-    monkeypatch.setattr("weft.engine.bindings.quantized", refuse)
+    monkeypatch.setattr("weft.engine.packed.quantized", refuse)
     model = weft.load(small)
     assert model.engine is not None
     assert model.translate(text) == expected

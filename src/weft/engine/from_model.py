@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from weft.engine import bindings as engine
 from weft.engine import weights
+from weft.engine.bindings import Engine
 from weft.engine.classifier import NativeClassifier
+from weft.engine.packed import KINDS, library, refuse_missing
 from weft.engine.writer import Writer
 from weft.kernels import native
 from weft.kernels.modules import activation_name, norm_name
@@ -33,17 +34,17 @@ from weft.model.transformer import Embedding, Seq2SeqTransformer
 
 def build_engine(
     model: Seq2SeqTransformer, device: str, precision: str
-) -> engine.Engine | None:
+) -> Engine | None:
     """Return the engine with this model's weights as they are now; None where this device or
     precision has none.
 
     Nor has a model whose weights are shared out among processes.
     """
-    if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
+    if device != "cpu" or precision not in KINDS or is_sharded(model):
         return None
     try:
         refuse_missing_code(model.decoder)
-        return engine.Engine(weights_of(model), precision)
+        return Engine(weights_of(model), precision)
     except native.UnavailableError:
         return None
 
@@ -54,7 +55,7 @@ def build_writer(
     """Return a language model of the engine, for texts that grow; None where `build_engine` gives
     none.
     """
-    if device != "cpu" or precision not in engine.KINDS or is_sharded(model):
+    if device != "cpu" or precision not in KINDS or is_sharded(model):
         return None
     try:
         refuse_missing_code(model.decoder)
@@ -88,11 +89,11 @@ def why_no_engine(
     model: Seq2SeqTransformer | CausalTransformer, device: str, precision: str
 ) -> str:
     """Say why a model has no engine on this CPU; "" where it has one, or the device has none."""
-    if device != "cpu" or precision not in engine.KINDS:
+    if device != "cpu" or precision not in KINDS:
         return ""
     try:
         refuse_missing_code(model.decoder)
-        engine.library()
+        library()
     except native.UnavailableError as error:
         return str(error)
     return ""
@@ -106,7 +107,7 @@ def refuse_missing_code(layers: nn.ModuleList) -> None:
     layer = cast(EncoderLayer | DecoderLayer | CausalLayer, layers[0])
     residual = cast(Residual, layer.residuals[0])
     activation = activation_name(layer.feed_forward.activation)
-    engine.refuse_missing(activation, norm_name(residual.norm))
+    refuse_missing(activation, norm_name(residual.norm))
 
 
 def weights_of(model: Seq2SeqTransformer) -> weights.Weights:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.decoding.decoder import Floats, Indices, StepInput
-from weft.engine.bindings import KINDS, Engine, Session
+from weft.engine.bindings import Engine, Session
 from weft.engine.ngrams import Ids, beside
+from weft.engine.packed import KINDS
 from weft.engine.weights import Weights
 from weft.kernels.native import UnavailableError
 

@@ -23,7 +23,8 @@ from weft.data.corpus import ParallelText
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Hypothesis, StepInput
 from weft.decoding.shortlist import learn_shortlist
-from weft.engine.bindings import Engine, Session, quantized
+from weft.engine.bindings import Engine, Session
+from weft.engine.packed import quantized
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.arrays import Arrays
