@@ -69,6 +69,34 @@ def inspection(task: TrainableTranslation) -> TranslationInspection:
     return inspect_translation(task, "Ich möchte eine Tasse Tee .")
 
 
+@pytest.fixture(scope="module", params=["additive", "dot"])
+def recurrent(request: pytest.FixtureRequest) -> TranslationInspection:
+    model = {
+        "kind": "recurrent",
+        "attention": request.param,
+        "d_model": 10,
+        "d_hidden": 7,
+        "num_decoder_layers": 2,
+    }
+    recipe = TranslationRecipe.model_validate(
+        {"model": model, "data": {"src_lang": "de", "tgt_lang": "en"}}
+    )
+    texts = Texts(
+        from_pairs([("ein Haus", "a house")] * 3, "text", "de", "en"),
+        None,
+        None,
+        "pairs",
+        fingerprint,
+    )
+    tokenizers = TrainableTranslation.learn_tokenizers(recipe, texts)
+    task = TrainableTranslation.build(
+        recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small")
+    )
+    found = inspect_translation(task, "ein Haus", beam_size=1)
+    assert found.family == found.to_json()["family"] == request.param
+    return found
+
+
 @pytest.fixture
 def open_page(
     browser: Any, watch: Callable[..., None], tmp_path: Path

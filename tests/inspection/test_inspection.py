@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from weft.config import DecodingSection, TranslationRecipe
-from weft.data.corpus import fingerprint, from_pairs
-from weft.data.texts import Texts
+from weft.config import DecodingSection
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.errors import UsageError
 from weft.inspection.tokens import MAX_TOKENS
 from weft.inspection.translation import TranslationInspection, inspect_translation
-from weft.kernels.machine import Machine
 from weft.model.attention import AttentionRecord
 from weft.tasks.trainable_translation import TrainableTranslation
 
@@ -217,34 +214,6 @@ def test_recipe_decides_the_beam_unless_told_otherwise(task: TrainableTranslatio
         inspect_translation(greedy, text).tgt_ids
         != inspect_translation(task, text).tgt_ids
     )
-
-
-@pytest.fixture(scope="module", params=["additive", "dot"])
-def recurrent(request: pytest.FixtureRequest) -> TranslationInspection:
-    model = {
-        "kind": "recurrent",
-        "attention": request.param,
-        "d_model": 10,
-        "d_hidden": 7,
-        "num_decoder_layers": 2,
-    }
-    recipe = TranslationRecipe.model_validate(
-        {"model": model, "data": {"src_lang": "de", "tgt_lang": "en"}}
-    )
-    texts = Texts(
-        from_pairs([("ein Haus", "a house")] * 3, "text", "de", "en"),
-        None,
-        None,
-        "pairs",
-        fingerprint,
-    )
-    tokenizers = TrainableTranslation.learn_tokenizers(recipe, texts)
-    task = TrainableTranslation.build(
-        recipe, texts, tokenizers, Machine("cpu", "float32", 1, "tests are small")
-    )
-    found = inspect_translation(task, "ein Haus", beam_size=1)
-    assert found.family == found.to_json()["family"] == request.param
-    return found
 
 
 def test_a_recurrent_model_looks_across_alone(recurrent: TranslationInspection) -> None:

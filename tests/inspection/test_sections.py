@@ -366,6 +366,60 @@ def test_looks_that_are_left_out_are_said_to_be(page):
     assert page.locator("#onelook-strips").is_visible()
 
 
+# States
+# --------------------------------------------------------------------------------------
+
+
+def test_every_number_of_a_recurrent_models_states_is_read(open_data, recurrent):
+    data = recurrent.to_json()
+    page = open_data(recurrent)
+    for tower, side in (("encoder", "source"), ("decoder", "target")):
+        states = np.array(data["states"][tower])
+        assert states.shape == (len(data[side]["ids"]), 7)
+        for row, column in ((0, 0), (1, 6), (len(states) - 1, 3)):
+            at = [f"states-{tower}-grid", row, column]
+            read = "([id, ...at]) => woven.get(id).picture.read(...at)"
+            found = numbers(page.evaluate(read, at).rsplit("number ", 1)[1])
+            assert found == [
+                column + 1,
+                7,
+                pytest.approx(states[row, column], abs=2e-3),
+            ]
+    page.locator("#states-decoder-grid").focus()
+    for key in ("Home", "ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+    page.evaluate(SETTLE)
+    assert page.evaluate("place.step") == 1
+    pieces = [
+        page.evaluate("piece => quoted(piece)", piece)
+        for piece in data["target"]["pieces"]
+    ]
+    expected = f"After {pieces[0]}, to write {pieces[1]}, number 2 of 7: "
+    assert reading(page, "states-decoder-grid").startswith(expected)
+    one, other = np.array(data["states"]["decoder"])[:2]
+    cosine = one @ other / np.sqrt(one @ one * (other @ other))
+    said = page.locator("#states-prose").inner_text().split("cosine is ")[1]
+    assert numbers(said)[0] == pytest.approx(cosine, abs=0.006)
+
+
+def test_states_are_painted_by_their_signs(open_data, recurrent):
+    page = open_data(recurrent)
+    bring(page, "states-encoder-grid")
+    script = """() => { const { picture, canvas } = woven.get("states-encoder-grid");
+        const { side, edges, tops } = picture, ratio = canvas.width / canvas.clientWidth;
+        const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        const at = (row, column) => 4 * (Math.round((tops[row] + 3) * ratio) * width
+          + Math.round((side + edges[column] + 3) * ratio));
+        const isRed = (row, column) => data[at(row, column)] > data[at(row, column) + 2] + 40;
+        return [0, 1, 2].map((row) => [0, 1, 2, 3].map((column) => isRed(row, column))); }"""
+    states = np.array(recurrent.to_json()["states"]["encoder"])[:3, :4]
+    assert np.array(page.evaluate(script)).tolist() == (states < 0).tolist()
+
+
+def test_a_transformer_has_no_states(page):
+    assert page.locator("#states").count() == 0
+
+
 # Choosing
 # --------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ SCRIPTS = (
     "parts.js",
     "reasons.js",
     "onelook.js",
+    "states.js",
     "loom.js",
     "wrote.js",
     "alignment.js",
