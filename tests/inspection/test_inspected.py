@@ -1,5 +1,6 @@
 """`model.inspect(text)`: arrays with named axes, files, and the page in a cell of a notebook."""
 
+import copy
 import html
 import json
 import re
@@ -199,6 +200,9 @@ def test_several_texts_make_a_sequence_of_inspections(
     assert [len(one.source) for one in short] == [4, 4]
     assert repr(both).split("\n") == both.lines()
     assert set(seen.lines()) < set(both.lines())
+    again = copy.deepcopy(both)
+    assert again[0].attention.cross.sizes == seen.attention.cross.sizes
+    assert copy.copy(both).names == texts
     both.save(tmp_path / "x.json")
     data = json.loads((tmp_path / "x.json").read_bytes())
     assert data == both.to_dict()

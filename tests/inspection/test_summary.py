@@ -220,12 +220,12 @@ def test_two_models_stand_below_their_names() -> None:
 
 def test_a_model_while_it_learned_has_a_line_for_each_step() -> None:
     found = inspect_text(load_task(weft.DEMO), "My sister is drinking tea.")
-    own = ["我我我", f"我{'喝' * 60}", found.to_data()["translation"]]
+    own = ["", f"我{'喝' * 60}", found.to_data()["translation"]]
     several = Several(
         "checkpoints", ["1", "225", "1,450"], [found] * 3, {"own": own}, whole=2
     )
     lines = summary(several)
     assert lines[0] == found.text
-    assert "    1  我我我" in lines
+    assert "    1  (nothing)" in lines
     assert f"1,450  {own[2]}" in lines
     assert max(map(cell_len, lines)) <= 60

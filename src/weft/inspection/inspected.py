@@ -299,10 +299,11 @@ class Inspections(Shown, Sequence[Inspection]):
         return self._each[place]
 
     def __getattr__(self, name: str) -> Any:
-        facts = {} if name == "found" else self.found.facts
-        if name not in facts:
+        if name.startswith("_") or name == "found":  # where it is not set yet: a copy
+            raise AttributeError(name)
+        if name not in self.found.facts:
             raise AttributeError(f"inspections of {self.kind} have no {name}")
-        return facts[name]
+        return self.found.facts[name]
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.found.facts]

@@ -103,7 +103,9 @@ class Group:
         self._content = dict(content)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._content:
+        if name.startswith("_"):  # not set yet: a copy
+            raise AttributeError(name)
+        if name not in self._content:
             there = ", ".join(self._content) or "nothing"
             raise AttributeError(
                 f"{self._name} has no {name}; of this model there is {there}"

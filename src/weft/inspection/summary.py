@@ -57,7 +57,7 @@ def _learned(several: Several) -> list[str]:
     """Return a line for each step: what the model would have said by itself."""
     rows: list[Cells] = [("step", "its own answer")]
     for step, own in zip(several.names, several.facts["own"], strict=True):
-        rows.append((step, " ".join(own.split())))
+        rows.append((step, " ".join(own.split()) or "(nothing)"))
     text = several.inspections[0].text
     return [_line(text), "", *table(rows, WIDTH, {0}), ""]
 
