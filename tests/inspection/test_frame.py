@@ -266,6 +266,12 @@ def test_a_printed_page_has_pictures_that_were_never_in_sight(
     assert page.evaluate(BLANK) == []
     pdf = page.pdf(print_background=False)
     assert len(re.findall(rb"/Subtype\s*/Image", pdf)) >= inspection.cross.shape[0]
+    # sections follow each other; a page of its own for each would be 13
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 11
+    tallest = """() => Math.max(...[...document.querySelectorAll("#sections canvas")]
+        .map((canvas) => canvas.getBoundingClientRect().height))"""
+    page.emulate_media(media="print")
+    assert page.evaluate(tallest) < 900
 
 
 def test_forced_colours_keep_the_maps_and_border_what_is_chosen(

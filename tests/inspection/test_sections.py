@@ -616,8 +616,30 @@ def test_on_paper_all_columns_are_painted_below_each_other(open_data, inspection
     )
     assert [first for first, _ in columns] == [0, *(last for _, last in columns[:-1])]
     assert columns[-1][1] == len(inspection.tgt_ids)
-    printed = page.locator("#loom-grid canvas").evaluate("canvas => canvas.height / 2")
-    assert printed == pytest.approx(screen * len(columns), abs=len(columns) + 1)
+    # a band is a picture of its own, so that no page's end cuts it
+    heights = page.locator("#loom-grid canvas").evaluate_all(
+        "all => all.map((canvas) => canvas.height / 2)"
+    )
+    assert heights == pytest.approx([screen] * len(columns), abs=1)
+    page.emulate_media(media="screen")
+    page.evaluate(SETTLE)
+    assert page.locator("#loom-grid canvas").count() == 1
+
+
+def test_columns_that_do_not_fit_on_paper_are_shared_out_evenly(page):
+    bands = """([count, width, least]) => bandsOf(
+        { edges: [...Array(count + 1).keys()].map((i) => i * width), columns: count, side: 100, least }, 700)
+        .map(({ first, last, scale }) => [first, last, scale])"""
+    assert page.evaluate(bands, [13, 60, 1]) == [[0, 7, 1], [7, 13, 1]]
+    (one,) = page.evaluate(bands, [13, 60, 0.7])
+    assert one == [0, 13, pytest.approx(600.5 / 780)]
+    shrunk = page.evaluate(bands, [20, 60, 0.7])
+    assert [band[:2] for band in shrunk] == [[0, 10], [10, 20]]
+    # and what is not yet seen stands on none
+    seen = (
+        "bandsOf({ edges: [0, 10, 20, 30], columns: 3, side: 0, seen: () => 2 }, 700)"
+    )
+    assert page.evaluate(f"{seen}[0].last") == 2
 
 
 @pytest.mark.long

@@ -81,6 +81,7 @@ function drawLoom(box) {
   const width = loomWidth(measure, box.clientWidth - side);
   const height = loom.rows.length > 13 ? 32 : 38;
   loom.woven = weave(box, {
+    least: 0.8,
     id: "loom-grid",
     name: say("loom-title"),
     lang: WRITTEN ? SIDES[WRITTEN].lang : null,

@@ -289,7 +289,7 @@ function weaveStrips(box, names, id) {
   const read = id === "onelook-strips" ? (_, at) => readProduct(at) : (_, at) => readValue(at);
   const paint = (context, first, last, x) => paintStrips(context, names, first, last, x);
   const paintHeads = (context) => names.forEach((name, i) => paintStripName(context, name, side, (i + 0.5) * LOOK_ROW));
-  return weave(box, { id, name: names.map((name) => stripName(name)).join(" · "), rows: names.length, columns: count, edges, tops, side, paint, paintHeads, read, choose: () => {} });
+  return weave(box, { id, name: names.map((name) => stripName(name)).join(" · "), rows: names.length, columns: count, edges, tops, side, least: 0.3, paint, paintHeads, read, choose: () => {} });
 }
 
 function stripName(name) {
@@ -349,6 +349,8 @@ function weaveWeights(box) {
     edges: Array.from({ length: keys.length + 1 }, (_, i) => i * width),
     tops: [head, head + height + score],
     side,
+    least: 0.75,
+    seen: () => (kind === "decoder" ? Math.max(onelook.now.row + 2, 8) : keys.length), // what is masked is said
     paint: paintWeights,
     paintHeads: paintWeightHeads,
     read: (_, key) => readKey(key),

@@ -4,7 +4,8 @@ A picture has: id, name, lang; `rows` and `columns`, how many; `edges`, where ea
 `tops`, the same for rows (above the first is room for heads); `side`, the width of the heads of rows;
 paint(context, first, last, x): the columns from `first` up to `last`, x(column) is where one begins; paintHeads(context);
 read(row, column): what stands there, as a sentence; choose(row, column); and where arrows do not lead from cell to
-cell, move(event, [row, column]). */
+cell, move(event, [row, column]). On paper columns may be narrower, by `least` at most (1: as they are), and only the
+first ones, `seen()` of them, are there. */
 
 const woven = new Map(); // the pictures that stand in the page now, by their ids
 const PRINTED = 700; // pixels of a page's width
@@ -22,7 +23,7 @@ function weave(box, picture) {
   const grid = make("div", named, canvas, wide, make("div", { role: "row", class: "weave-row" }, cell));
   const reading = make("p", { class: "weave-reading", "aria-live": "polite" });
   // its width and where it is scrolled to are kept: to ask for them would lay out the page anew
-  const one = { picture, grid, canvas, wide, cell, reading, at: [0, 0], hovered: null, width: box.clientWidth, left: 0, scrolled: 0 };
+  const one = { picture, grid, canvas, wide, cell, reading, at: [0, 0], more: [], hovered: null, width: box.clientWidth, left: 0, scrolled: 0 };
   wide.style.setProperty("width", `${picture.side + picture.edges.at(-1)}px`);
   grid.addEventListener("scroll", () => scrollWeave(one), { passive: true });
   grid.addEventListener("focus", () => paintWeave(one));
@@ -72,21 +73,28 @@ function paintAll() {
 }
 
 function paintNow(one) {
-  const { picture, grid, canvas } = one;
+  const { picture, grid } = one;
   if (!grid.isConnected) return;
-  const { tops } = picture;
-  const height = tops.at(-1) + 1;
+  const height = picture.tops.at(-1) + 1;
   const printed = isPrinted();
   const width = printed ? PRINTED : one.width;
   const bands = printed ? bandsOf(picture, width) : [columnsInView(one, width)];
-  const context = sized(canvas, width, height * bands.length);
-  bands.forEach(({ first, last, left }, band) => {
-    context.save();
-    context.translate(0, band * height);
-    paintBand(context, picture, { first, last, left, width, height });
-    if (!printed && root.activeElement === grid) paintCursor(context, one, left);
-    context.restore();
+  canvasesFor(one, bands.length).forEach((canvas, i) => {
+    const context = sized(canvas, width, height);
+    paintBand(context, picture, { ...bands[i], width, height });
+    if (!printed && root.activeElement === grid) paintCursor(context, one, bands[i].left);
   });
+}
+
+// A canvas for each band, so that none is cut by the end of a page.
+function canvasesFor(one, count) {
+  while (one.more.length > count - 1) one.more.pop().remove();
+  while (one.more.length < count - 1) {
+    const canvas = make("canvas", { "aria-hidden": "true", lang: one.picture.lang });
+    (one.more.at(-1) ?? one.canvas).after(canvas);
+    one.more.push(canvas);
+  }
+  return [one.canvas, ...one.more];
 }
 
 // A canvas with as many points as the screen has there.
@@ -113,25 +121,32 @@ function columnsInView({ picture, left }, width) {
   return { first, last, left };
 }
 
-// On paper nothing scrolls: the columns that do not fit stand below.
-function bandsOf({ edges, columns, side }, width) {
-  const bands = [];
-  for (let first = 0; first < columns; ) {
-    let last = first + 1;
-    while (last < columns && edges[last + 1] - edges[first] <= width - side) last++;
-    bands.push({ first, last, left: edges[first] });
-    first = last;
+// On paper nothing scrolls: columns are narrower where that is enough, and those that do not fit stand below.
+function bandsOf({ edges, columns, side, least = 1, seen }, width) {
+  const count = Math.min(seen?.() ?? columns, columns);
+  const room = width - side + 0.5;
+  const scale = Math.min(Math.max(room / edges[count], least), 1);
+  const wide = (first, last) => (edges[last] - edges[first]) * scale;
+  const starts = [];
+  for (let first = 0, last; first < count; first = last) {
+    starts.push(first);
+    last = first + 1;
+    while (last < count && wide(first, last + 1) <= room) last++;
   }
-  return bands;
+  const even = starts.map((_, band) => Math.round((band * count) / starts.length));
+  const ends = (all) => [...all.slice(1), count];
+  const fits = even.every((first, band) => wide(first, ends(even)[band]) <= room);
+  const chosen = fits ? even : starts;
+  return chosen.map((first, band) => ({ first, last: ends(chosen)[band], left: edges[first], scale }));
 }
 
-function paintBand(context, picture, { first, last, left, width, height }) {
+function paintBand(context, picture, { first, last, left, scale = 1, width, height }) {
   const { side, edges, columns } = picture;
   context.save();
   context.beginPath();
   context.rect(side, 0, width - side, height);
   context.clip();
-  picture.paint(context, first, last, (column) => side + edges[column] - left);
+  picture.paint(context, first, last, (column) => side + (edges[column] - left) * scale);
   context.restore();
   if (left > 0 && first >= 0 && !isPrinted()) paintMore(context, side, 1, height);
   if (last < columns || edges[last] - left > width - side + 1) if (!isPrinted()) paintMore(context, width, -1, height);

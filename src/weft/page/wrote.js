@@ -258,6 +258,7 @@ function drawSourceStrip(box) {
     edges: Array.from({ length: numSteps() + 1 }, (_, i) => i * width),
     tops: [WROTE_STRIP.head, WROTE_STRIP.head + WROTE_STRIP.bar],
     side: 0,
+    least: 0.85,
     paint: paintSourceStrip,
     paintHeads: () => {},
     read: (_, step) => sourceSaid("wrote-from-source-reading", step),
