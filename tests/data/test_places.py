@@ -76,6 +76,18 @@ def test_of_every_kind_of_tokenizer(kind: str, text: str, at: dict[str, int]) ->
     assert {one: starts[normal.index(one)] for one in at} == at
 
 
+@pytest.mark.parametrize("kind", ["bpe", "word", "character", "byte", "unigram"])
+def test_a_text_that_stays_as_it_is_has_its_own_places(kind: str) -> None:
+    """As those of a longer text, which are followed character by character."""
+    settings = {"kind": kind, "vocab_size": 300}
+    tokenizer = train_tokenizer(TEXTS, SideSection.model_validate(settings))
+    for text in ("a b", "Der Hund, z.B. hier.", "x", "(a-b) c's 3.14 `d`"):
+        normal = tokenizer.normalize(text)
+        followed = tokenizer.starts(f"{text} \u00fc")
+        assert tokenizer.starts(text) == followed[: len(normal)], text
+    assert tokenizer.starts("") == []
+
+
 def test_words_of_another_package_are_found_where_they_stood() -> None:
     pytest.importorskip(
         "nltk", reason="nltk is not installed (pip install '.[classic]')"

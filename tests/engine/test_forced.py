@@ -12,7 +12,9 @@ from torch import nn
 
 from shrunk import sizes_shrunk
 from weft.config import Seq2SeqSection
-from weft.decoding.decoder import StepInput
+from weft.decoding.decoder import Hypothesis, StepInput
+from weft.decoding.search import search_all
+from weft.decoding.sentences import BeamSettings, Sentence
 from weft.engine.bindings import KINDS, Engine, Session
 from weft.engine.forced import forced_attention_of, forced_shares_of
 from weft.engine.from_model import weights_of
@@ -256,6 +258,40 @@ def test_a_source_that_the_search_has_read_is_not_encoded_again(kind: str) -> No
             assert encoded.pop() == found_in
             for ours, theirs in zip(found, expected, strict=True):
                 assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["en-de", "en-de-modern"])
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_search_records_the_shares_that_another_pass_reads(
+    name: str, kind: str, beam_size: int
+) -> None:
+    """Bit for bit, of all kept hypotheses, with a prefix too, and where others come and go."""
+    engine = Engine(shaken(SHAPES[name]), kind)
+    sources = [row[row != 0].tolist() for row in SRC]
+    sentences = [
+        Sentence(n, ids, 3 + 3 * n, [9, 4, 6][:n], records=n != 1)
+        for n, ids in enumerate(sources)
+    ]
+    beams = BeamSettings(BOS, EOS, beam_size, n_best=beam_size)
+    # a budget of two sentences at a time, so that slots are used again
+    found = search_all(engine, sentences, beams, 1, 12 * beam_size)
+    assert all(one.shares is None for one in found[1])
+    ours = [(n, one) for n in (0, 2, 3) for one in found[n]]
+    assert len(ours) == 3 * beam_size
+    assert {one.finished for _, one in ours} >= {False}
+    for number, one in ours:
+        expected = read_again(engine, sources[number], one)
+        assert one.shares is not None
+        for mine, theirs in zip(one.shares, expected, strict=True):
+            assert np.array_equal(mine, theirs[0])
+
+
+def read_again(engine: Engine, source: list[int], one: Hypothesis) -> tuple[Any, Any]:
+    """Return the shares of a hypothesis by a pass of its own."""
+    written = [*one.ids, EOS] if one.finished else one.ids
+    rows = ([source], [[BOS, *written[:-1]]], [written])
+    return forced_shares_of(engine)(*map(np.array, rows))
 
 
 def test_memories_are_of_what_is_wanted_and_no_more_than_there_is_room_for() -> None:

@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weft.predict.alignment import (
     Link,
+    _counted_words,
     coverage,
     links,
     support_by_attention,
@@ -100,6 +103,38 @@ def test_marks_at_the_edges_of_a_word_are_words_where_they_are_tokens(
     assert found == words
     assert sorted(set(word_of)) == list(range(len(words)))
     assert len(word_of) == len(spelled)
+
+
+PIECES = [
+    "a",
+    " a",
+    "b c",
+    " ",
+    "\t-",
+    "",
+    ".",
+    " (",
+    "é",
+    " ü",
+    "语",
+    " 语",
+    "\u3000x",
+]
+BYTES = [*(piece.encode() for piece in PIECES), b"\xe8", b"\xaf", b" \xe8", b"\xad"]
+
+
+@given(st.lists(st.sampled_from(BYTES), max_size=12))
+def test_words_are_the_same_however_the_pieces_are_divided(
+    spelled: list[bytes],
+) -> None:
+    words, word_of = words_of(spelled)
+    whole = _counted_words(spelled)
+    assert words == [word for word, _ in whole]
+    counts = [word_of.count(number) for number in range(len(words))]
+    behind = len(spelled) - sum(count for _, count in whole) if words else 0
+    assert counts[-1:] == [count + behind for _, count in whole[-1:]]
+    assert counts[:-1] == [count for _, count in whole[:-1]]
+    assert word_of == sorted(word_of)
 
 
 def test_coverage_counts_what_was_passed_over() -> None:

@@ -1065,6 +1065,29 @@ def test_only_sources_whose_words_are_to_be_aligned_are_kept_for_that():
     assert foreseen == [[*encode("ab"), EOS_ID], [*encode("c"), EOS_ID]]
 
 
+def test_shares_that_a_search_recorded_are_not_read_again():
+    read = []
+
+    def shares(src, tgt_in, tgt):
+        read.append(len(src))
+        shape = len(src), tgt.shape[1], src.shape[1]
+        return np.ones(shape, np.float32), np.zeros(tgt.shape, np.float32)
+
+    here = translator(Echo(), cross_attention=backwards, source_shares=shares)
+    planned = here.plan(["abc", "b"], alignments=True)
+    found = here.find(planned)
+    first = planned.rows[0]
+    recorded = np.zeros((4, 4), np.float32)
+    recorded[[0, 1, 2, 3], [1, 1, 0, 3]] = 2.0
+    even = np.zeros(4, np.float32)
+    (best,) = found[first]
+    found[first] = [replace(best, shares=(recorded, even))]
+    predictions = here.assemble(planned, found)
+    assert read == [1]
+    links = [(link.target, link.source) for link in predictions[0].alignments]
+    assert links == [(0, 1), (1, 1), (2, 0), (3, 3)]
+
+
 def test_a_model_that_looks_nowhere_in_particular_aligns_nothing():
     def everywhere(src, tgt_in):
         shape = len(src), tgt_in.shape[1], src.shape[1]

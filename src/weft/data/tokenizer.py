@@ -155,6 +155,10 @@ class Tokenizer:
             return spelled.removeprefix(b" ")
         return spelled
 
+    def spell_each(self, ids: Iterable[int]) -> list[bytes]:
+        """Return what each id spells as one that goes on, `spell([i], begins=False)`."""
+        return [self._spelled(int(i)) for i in ids]
+
     def normalize(self, text: str) -> str:
         """Return the text as the model knows it: exactly what `decode(encode(text))` gives."""
         prepared = self._prepare(text)
@@ -165,6 +169,8 @@ class Tokenizer:
 
     def starts(self, text: str) -> list[int]:
         """Return for each character of `normalize(text)` where in the text it begins."""
+        if text.isascii() and self.normalize(text) == text:
+            return list(range(len(text)))
         shown = replace_surrogates(text)
         prepared = self._prepare(text)
         before = starts_after(shown, prepared)

@@ -124,6 +124,23 @@ class Advances(Protocol):
 
 
 @runtime_checkable
+class Records(Protocol):
+    """A decoder that keeps what sentences wrote from their sources."""
+
+    def record(self, index: int, /) -> None:
+        """Keep of the next steps of a sentence what `recorded_shares` are made of."""
+        ...
+
+    def recorded_shares(
+        self, index: int, src_len: int, tokens: Tokens, ancestors: Tokens, /
+    ) -> tuple[Floats, Floats]:
+        """Return what each source token wrote into the logits of a hypothesis's tokens (T, S), and
+        how even the looks were that wrote it (T). Raises MemoryError.
+        """
+        ...
+
+
+@runtime_checkable
 class Decoder(Protocol):
     """Sentences under way, and their next tokens: all that the search knows of a model."""
 
@@ -188,7 +205,8 @@ class Hypothesis:
 
     `ids` are without bos and eos; `log_prob` is the sum of `token_log_probs`, eos included; `score`
     is the log-probability divided by the length penalty; `finished` says that it ended with eos,
-    False that it was cut at the limit.
+    False that it was cut at the limit. `shares` are what each source token wrote into the logits of
+    the tokens, eos included, and how even these looks were, where the search has recorded them.
     """
 
     ids: list[int]
@@ -196,6 +214,9 @@ class Hypothesis:
     score: float
     token_log_probs: list[float]
     finished: bool
+    shares: tuple[Floats, Floats] | None = field(
+        default=None, compare=False, repr=False
+    )
 
 
 def length_penalties(alpha: float, longest: int) -> list[float]:

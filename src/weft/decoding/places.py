@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.decoding.decoder import Advances, Beams, Decoder, Floats
+from weft.decoding.decoder import Advances, Beams, Decoder, Floats, Records
 from weft.decoding.prefixes import MOST_ROWS, prefix_len_ahead, prefix_rows
 from weft.decoding.samples import Drawing
 from weft.decoding.sentences import BeamSettings, Line, SampleSettings, Sentence
@@ -53,6 +53,8 @@ class Places:
         self._beams: Beams | None = None  # the arrays together; None: one was replaced
         # a decoder that takes whole steps of beams, where this one does
         self._advances = decoder if isinstance(decoder, Advances) else None
+        # a decoder that keeps what sentences wrote from their sources, where this one does
+        self._records = decoder if isinstance(decoder, Records) else None
         self._mix: Mix | None = None  # None: not known since a sentence came or went
         self._held: list[Sentence] = []  # that did not fit beside those they came with
         self._ended: list[tuple[int, Outcome]] = []  # that need no step
@@ -177,6 +179,8 @@ class Places:
         self.worst_scores[index] = -np.inf
         self._set_penalties(index, settings.length_penalty, sentence.max_len)
         self._mix = None
+        if sentence.records and self._records:
+            self._records.record(index)
 
     def _set_penalties(self, index: int, alpha: float, max_len: int) -> None:
         """Set what scores are divided by, up to one token more than there can be."""

@@ -382,6 +382,23 @@ class Search(Places):
         ids = self.tokens[index, beam, :length].tolist()
         token_log_probs = self.token_log_probs[index, beam, :length].tolist()
         log_prob = float(self.log_probs[index, beam])
+        shares = self._shares(index, beam, length)
         if finished:
             ids = ids[:-1]
-        return Hypothesis(ids, log_prob, float(score), token_log_probs, finished)
+        return Hypothesis(
+            ids, log_prob, float(score), token_log_probs, finished, shares
+        )
+
+    def _shares(
+        self, index: int, beam: int, length: int
+    ) -> tuple[Floats, Floats] | None:
+        """Return what the source wrote of a hypothesis, if it was recorded and memory suffices."""
+        if not self._slot(index).sentence.records or self._records is None:
+            return None
+        tokens = self.tokens[index, beam, :length]
+        ancestors = self.ancestors[index, beam, :length]
+        src_len = int(self.src_lens[index])
+        try:
+            return self._records.recorded_shares(index, src_len, tokens, ancestors)
+        except MemoryError:
+            return None  # what wants them reads the hypothesis again

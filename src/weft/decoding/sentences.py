@@ -63,7 +63,8 @@ class Sentence:
     Every output begins with `prefix`, however improbable; its tokens count as new ones. If
     `allowed` has ids, in ascending order, an output has no others; those of the prefix are among
     them. `settings` are its own, None those of the search. What follows the prefix begins with the
-    `stem`; each sample begins there with its token of `branches`, where there are some.
+    `stem`; each sample begins there with its token of `branches`, where there are some. With
+    `records`, its hypotheses have their shares if the decoder records them.
     """
 
     number: int
@@ -74,6 +75,7 @@ class Sentence:
     settings: BeamSettings | None = None
     stem: Stem | None = None
     branches: Sequence[int] = ()
+    records: bool = False
 
 
 @runtime_checkable

@@ -35,6 +35,11 @@ _SIGNATURES: Mapping[str, Signature] = {
     "decoding_memory_size": (LONG, (POINTER, LONG)),
     "decoding_copy_memory": (None, (POINTER, LONG, POINTER)),
     "decoding_restore": (ctypes.c_int, (POINTER, LONG, LONG, POINTER)),
+    "decoding_record": (None, (POINTER, LONG)),
+    "decoding_shares": (
+        ctypes.c_int,
+        (POINTER, LONG, LONG, *[POINTER] * 3, LONG, POINTER),
+    ),
     "decoding_states": (ctypes.c_int, (POINTER, LONG, *[POINTER] * 3)),
     "decoding_step": (
         ctypes.c_int,
@@ -235,6 +240,36 @@ class Session:
         memory = np.empty(size, np.uint8)
         self._library.decoding_copy_memory(self._handle, slot, memory.ctypes.data)
         return memory
+
+    def record(self, index: int) -> None:
+        """Keep of the next steps of a sentence what `recorded_shares` are made of."""
+        self.engine.prepare_shares()
+        self._library.decoding_record(self._handle, index)
+
+    def recorded_shares(
+        self, index: int, src_len: int, tokens: Ids, ancestors: NDArray[np.int32]
+    ) -> tuple[Floats, Floats]:
+        """Return what each source token wrote into the logits of a hypothesis's tokens (T, S), and
+        how even the looks were that wrote it (T): what `forced_shares_of` gives, bit for bit.
+
+        Raises MemoryError.
+        """
+        readout = self._filled_up(self.engine.readout(np.asarray(tokens)))
+        shares = np.empty((len(tokens), src_len), np.float32)
+        evenness = np.empty(len(tokens), np.float32)
+        ancestors = np.ascontiguousarray(ancestors, np.int32)
+        status = self._library.decoding_shares(
+            self._handle,
+            index,
+            len(tokens),
+            ancestors.ctypes.data,
+            readout.ctypes.data,
+            shares.ctypes.data,
+            src_len,
+            evenness.ctypes.data,
+        )
+        self._refuse_failure(status)
+        return shares, evenness
 
     def states(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> Floats:
         """Return the encoder's final states of texts that lie end to end, (ids, D).

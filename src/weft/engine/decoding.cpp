@@ -510,6 +510,8 @@ void normalize_heads(const Model& model, float* x, const float* gains) {
 struct Slot {  // one sentence: keys and values of its memory, and of its hypotheses' past, for each layer
     std::vector<Buffer> memory, past;
     int64_t memory_len = 0;
+    bool is_recorded = false;  // whether steps keep in `trace` what shares are made of, by time and place as `past`
+    Buffer trace;
     std::vector<int32_t> allowed;  // the outputs that it may have, ascending; none: all
 };
 
@@ -690,7 +692,7 @@ struct Session {
             for (int64_t s = 0; s < count; s++) {
                 int64_t begin = s ? ends[s - 1] : 0, size = (ends[s] - begin) * 2 * width;
                 Slot& slot = slots[into[s]];
-                slot.memory_len = ends[s] - begin;
+                slot.memory_len = ends[s] - begin, slot.is_recorded = false;
                 cache(both + begin * 2 * width, size, slot.memory[l].of<typename Kind::Cached>(size));
             }
         }
@@ -705,7 +707,8 @@ struct Session {
     void decode(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times, const int32_t* tokens,
                 const int32_t* ancestors, int64_t stride, const float* beside, const Look& look) {
         embed(model.tgt_tokens, model.tgt_positions, tokens, times, beside, rows);
-        const bool traces = look.readout;
+        const bool is_recorded = std::any_of(of, of + rows, [&](int64_t slot) { return slots[slot].is_recorded; });
+        const bool traces = look.readout || is_recorded;
         if (traces) trace.begin(model.num_decoder_layers, rows);
         auto norm_of = [&](int64_t l, int part) { return traces ? trace.norm(l, part) : nullptr; };
         for (int64_t l = 0; l < model.num_decoder_layers; l++) {
@@ -728,7 +731,7 @@ struct Session {
             join<Kind>(layer.self_out, inputs_of<Kind>(to, width, rows), layer, 0, norm_of(l, 0));
             if (layer.cross_query.weights) {
                 product<Kind>(layer.cross_query, sublayer_inputs<Kind>(layer.norms[1], rows), all);
-                float* seen = l == model.num_decoder_layers - 1 && !traces ? look.rows : nullptr;
+                float* seen = l == model.num_decoder_layers - 1 && !look.readout ? look.rows : nullptr;
                 for (int64_t r = 0; r < rows; r++) {
                     const Slot& slot = slots[of[r]];
                     const auto* memory = (const typename Kind::Cached*)slot.memory[l].data;
@@ -746,7 +749,39 @@ struct Session {
             feed_forward<Kind>(layer, last, rows, norm_of(l, last));
         }
         normalize_all(model.decoder_norm, rows, traces ? trace.last.data() : nullptr);
-        if (traces) write_shares<typename Kind::Cached>(rows, of, look);
+        if (is_recorded) record(rows, of, place, times);
+        if (look.readout) write_shares<typename Kind::Cached>(rows, of, look);
+    }
+
+    // The numbers that a step keeps of a row: of each layer the queries and what four norms multiplied with, and of the last norm.
+    int64_t trace_size() const { return model.num_decoder_layers * (width + 4) + 1; }
+
+    void record(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times) {
+        for (int64_t r = 0; r < rows; r++) {
+            Slot& slot = slots[of[r]];
+            if (!slot.is_recorded) continue;
+            float* to = slot.trace.of((times[r] + 1) * places * trace_size()) + (times[r] * places + place[r]) * trace_size();
+            for (int64_t l = 0; l < model.num_decoder_layers; l++, to += width + 4) {
+                std::memcpy(to, trace.queries[l].data + r * width, width * sizeof(float));
+                for (int part = 0; part < 3; part++) to[width + part] = trace.norm(l, part)[r];
+                to[width + 3] = trace.after[l * rows + r];
+            }
+            *to = trace.last[r];
+        }
+    }
+
+    // Put what was kept of a hypothesis, whose `ancestors` say where it stood, in the place of what a step of all its rows keeps.
+    void recall(const Slot& slot, int64_t rows, const int32_t* ancestors) {
+        trace.begin(model.num_decoder_layers, rows);
+        for (int64_t r = 0; r < rows; r++) {
+            const float* from = slot.trace.data + (r * places + ancestors[r]) * trace_size();
+            for (int64_t l = 0; l < model.num_decoder_layers; l++, from += width + 4) {
+                std::memcpy(trace.queries[l].of(rows * width) + r * width, from, width * sizeof(float));
+                for (int part = 0; part < 3; part++) trace.norm(l, part)[r] = from[width + part];
+                trace.after[l * rows + r] = from[width + 3];
+            }
+            trace.last[r] = *from;
+        }
     }
 
     void go_back_all(const Norm& norm, const float* inverses, int64_t rows, float* to) {
@@ -1037,8 +1072,26 @@ int decoding_restore(Session* session, int64_t slot, int64_t len, const uint8_t*
     return guarded([&] {
         const int64_t size = memory_bytes(*session, len);
         Slot& into = session->slots[slot];
-        into.memory_len = len, into.allowed.clear();
+        into.memory_len = len, into.is_recorded = false, into.allowed.clear();
         for (int64_t l = 0; l < session->model.num_decoder_layers; l++) std::memcpy(into.memory[l].of<uint8_t>(size), from + l * size, size);
+    });
+}
+
+// From the next step on, what shares are made of is kept of a slot's hypotheses, until another source is read into it.
+void decoding_record(Session* session, int64_t slot) { session->slots[slot].is_recorded = true; }
+
+// What a step of all rows of a recorded hypothesis writes with this `readout`; `shares` have `keys` numbers a row.
+int decoding_shares(Session* session, int64_t slot, int64_t rows, const int32_t* ancestors, const float* readout, float* shares,
+                    int64_t keys, float* evenness) {
+    return guarded([&] {
+        if (session->slots[slot].memory_len > keys) throw std::invalid_argument("the shares have no room for a source");
+        if (!session->slots[slot].is_recorded) throw std::invalid_argument("nothing was recorded");
+        session->recall(session->slots[slot], rows, ancestors);
+        std::fill(shares, shares + rows * keys, 0.0f);
+        const std::vector<int64_t> of(rows, slot);
+        const Look look{shares, keys, true, readout, evenness};
+        if (session->model.kind == FLOAT32) session->write_shares<float>(rows, of.data(), look);
+        else session->write_shares<bfloat16>(rows, of.data(), look);
     });
 }
 

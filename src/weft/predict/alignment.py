@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +39,7 @@ LEAST_SHARE = 0.25
 """In nats: a token of whose logit no source token wrote so much comes from none."""
 
 _LEAST = float(np.finfo(np.float32).tiny)
+_LONGEST_PART = 16  # pieces between two spaces, up to which their words are remembered
 _LEAST_OF_WORD = 0.5  # of what a word's main source wrote, so much makes another one
 
 
@@ -166,11 +168,11 @@ def word_pairs(
     most: list[float] = by_word.max(1).tolist()
     main: list[int] = by_word.argmax(1).tolist()
     pairs = {(t, s) for t, s in enumerate(main) if most[t] > 0}
-    own = np.stack([by_token.max(1), by_word[tgt_of, by_token.argmax(1)]], 1)
-    for t, s, (value, in_all) in zip(
-        tgt_of, by_token.argmax(1).tolist(), own.tolist(), strict=True
-    ):
-        if value > 0 and in_all > 0 and in_all >= _LEAST_OF_WORD * most[t]:
+    best: list[int] = by_token.argmax(1).tolist()
+    values: list[float] = by_token.max(1).tolist()
+    in_all: list[list[float]] = by_word.tolist()
+    for t, s, value in zip(tgt_of, best, values, strict=True):
+        if value > 0 and in_all[t][s] > 0 and in_all[t][s] >= _LEAST_OF_WORD * most[t]:
             pairs.add((t, s))
     return [(s, t) for t, s in sorted(pairs)]
 
@@ -208,14 +210,48 @@ def words_of(spelled: Sequence[bytes]) -> tuple[list[str], list[int]]:
     """
     words: list[str] = []
     word_of: list[int] = []
-    for run in _runs(spelled):
-        for word in _without_marks(run):
-            for _, count in word:
-                word_of += [len(words)] * count
-            words.append("".join([piece.text for piece, _ in word]))
+    for part in _parts(spelled):
+        is_short = len(part) <= _LONGEST_PART
+        for word, count in (_words_of_part if is_short else _counted_words)(part):
+            word_of += [len(words)] * count
+            words.append(word)
     if words:
         word_of += [len(words) - 1] * (len(spelled) - len(word_of))
     return words, word_of
+
+
+def _parts(spelled: Sequence[bytes]) -> list[tuple[bytes, ...]]:
+    """Divide pieces where white space and then a word begins, if all are whole characters and none
+    is white space alone: what stands in one part then changes nothing in another.
+    """
+    kinds = list(map(_kind_of, spelled))
+    if None in kinds:
+        return [tuple(spelled)]
+    begins = [place for place, is_first in enumerate(kinds) if is_first and place]
+    bounds = pairwise((0, *begins, len(spelled)))
+    return [tuple(spelled[first:last]) for first, last in bounds]
+
+
+@lru_cache(100_000)
+def _kind_of(piece: bytes) -> bool | None:
+    """Return whether a piece begins with white space; None if it is only that, or broken off."""
+    try:
+        text = piece.decode()
+    except UnicodeDecodeError:
+        return None
+    return text[0].isspace() if text.strip() else None
+
+
+def _counted_words(spelled: Sequence[bytes]) -> list[tuple[str, int]]:
+    """Return words, and how many pieces each has."""
+    return [
+        ("".join([piece.text for piece, _ in word]), sum(count for _, count in word))
+        for run in _runs(spelled)
+        for word in _without_marks(run)
+    ]
+
+
+_words_of_part = lru_cache(20_000)(_counted_words)
 
 
 def _without_marks(run: list[_Counted]) -> list[list[_Counted]]:

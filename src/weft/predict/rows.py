@@ -160,8 +160,15 @@ class RowSearch:
 
         It is by shares where all models have them, else by attention; averaged over the models.
         """
-        by = self._support_by_shares if self.has_shares else self._support_by_attention
-        return self._read_again(ranked, settings, by)
+        if not self.has_shares:
+            return self._read_again(ranked, settings, self._support_by_attention)
+        recorded: dict[SourceRow, list[Floats]] = {}
+        for row, hypotheses in ranked.items():
+            shares = [one.shares for one in hypotheses if one.shares is not None]
+            if len(shares) == len(hypotheses):
+                recorded[row] = [support_by_shares(*found) for found in shares]
+        rest = {row: ranked[row] for row in ranked if row not in recorded}
+        return recorded | self._read_again(rest, settings, self._support_by_shares)
 
     @property
     def has_shares(self) -> bool:
@@ -296,7 +303,10 @@ class RowSearch:
 
     def sentence(self, number: int, row: SourceRow, settings: Resolved) -> Sentence:
         """Return a row in the form that the search takes, with its output limit and settings."""
-        if settings.requested.alignments and self.has_shares:
+        needs_shares = settings.requested.alignments and self.has_shares
+        # of many samples most are dropped, and several models add theirs up
+        records = needs_shares and self._records(settings)
+        if needs_shares and not records:
             self._foresee(row)
         return Sentence(
             number,
@@ -305,7 +315,13 @@ class RowSearch:
             row.prefix,
             self._allowed(row) if settings.uses_shortlist else (),
             settings.beams,
+            records=records,
         )
+
+    def _records(self, settings: Resolved) -> bool:
+        """Return whether the engine's search itself records the shares."""
+        is_alone = settings.requested.sampling is None or settings.beams.beam_size == 1
+        return is_alone and len(self.members) == 1 and self.engine is not None
 
     def _foresee(self, row: SourceRow) -> None:
         for member in self.members:

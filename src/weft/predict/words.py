@@ -9,10 +9,12 @@ Shapes: T target tokens, S source tokens, end symbols included.
 """
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
+from operator import not_
 from typing import Any
 
 from weft.data.places import starts_after
@@ -124,10 +126,12 @@ class WordReporter:
         where the last ends.
         """
         line = segment.line
-        of_line = _solids(line)
+        of_line = self._of_text if line == self.text else _solids(line)
         first = bisect_left(self._of_text, segment.start)
         of_text = self._of_text[first : first + len(of_line)]
         normal = self.src_tokenizer.normalize(line)
+        if normal == line and line.isascii() and len(of_text) == len(of_line):
+            return [*of_text, of_text[-1] + 1]
         begins = self.src_tokenizer.starts(line)
         last = len(of_text) - 1
         numbers = (bisect_left(of_line, begins[place]) for place in _solids(normal))
@@ -143,14 +147,17 @@ class WordReporter:
         places = self._of_translation[first : self.num_solids]
         if not places:
             return []
+        written = _solid("".join(words))
+        if written == shown:
+            return [*places, places[-1] + 1]
         # bytes that are no characters are shown as more or fewer marks than words have
-        numbers = starts_after(shown, _solid("".join(words)))
+        numbers = starts_after(shown, written)
         return [*(places[number] for number in numbers), places[-1] + 1]
 
 
 def spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
     """Return what each id spells, as `align_words` takes it."""
-    return [tokenizer.spell([i], begins=False) for i in ids]
+    return tokenizer.spell_each(ids)
 
 
 def _without_end(ids: Sequence[int]) -> Sequence[int]:
@@ -159,7 +166,8 @@ def _without_end(ids: Sequence[int]) -> Sequence[int]:
 
 def _solids(text: str) -> list[int]:
     """Return the places of the characters that are not white space."""
-    return [place for place, one in enumerate(text) if not one.isspace()]
+    are_solid = map(not_, map(str.isspace, text))
+    return list(compress(range(len(text)), are_solid))
 
 
 def _solid(text: str) -> str:
@@ -178,9 +186,13 @@ def _placed(
     used = 0
     last = len(starts) - 2
     for number, word in enumerate(words, start=num_before):
-        start = starts[min(used, last)]
-        used += len(_solid(word))
-        behind = bisect_right(starts, starts[min(used - 1, last)])
+        start = starts[used if used < last else last]
+        used += len(word) if word.isalpha() else len(_solid(word))
+        place = used - 1 if used <= last else last
+        # several may begin at one character
+        behind = place + 1
+        while starts[behind] == starts[place]:
+            behind += 1
         shown = text[start : starts[behind]].rstrip()
         placed.append(SourceWord(number, shown, start, start + len(shown)))
     return placed
