@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+import random_models
 import weft.demo
+from weft.inspection.live import live_page
 from weft.inspection.look import Inspection, inspect_text
 from weft.inspection.packing import packed
 from weft.inspection.report import write_report
+from weft.inspection.several import inspect_sentences
 from weft.tasks.opening import load_task
 
 SHELL = 97_000  # bytes of the page without its data
@@ -138,28 +141,73 @@ def test_any_choice_is_seen_at_once(
     assert min(times) <= CHOICE, times
 
 
+def write_page(kind: str, path: Path, inspections: dict[int, Inspection]) -> None:
+    """Write a page of one text, a language model's, one of several texts or one with the model
+    inside.
+    """
+    if kind == "translation":
+        write_report(inspections[10], path)
+    elif kind == "language model":
+        model = random_models.tiny_task("tiny-shakespeare")
+        write_report(inspect_text(model, random_models.TEXTS[0]), path)
+    elif kind == "several":
+        demo = load_task(Path(weft.demo.__path__[0]))
+        write_report(inspect_sentences(demo, [TEXT, "I am reading."]), path)
+    else:
+        name = kind.removeprefix("live ")
+        model = random_models.tiny_task(name)
+        made = live_page(model, path.parent, random_models.TEXTS[0])
+        path.write_text(made.html, "utf-8")
+
+
+# a part is switched off, so that all that a live page can show is there
+SWITCHED = """() => new Promise(done => {
+    const list = document.querySelector("#live-switches select");
+    if (!list) return done();
+    document.addEventListener("weft-live", ({ detail }) => detail === "drawn" && done());
+    list.selectedIndex = 1;
+    list.dispatchEvent(new Event("change"));
+})"""
+KINDS = (
+    "translation",
+    "language model",
+    "several",
+    "live en-de",
+    "live tiny-shakespeare",
+    "live classify-modern",
+)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("kind", KINDS)
 def test_axe_finds_nothing_serious(
     browser: Any,
     tmp_path: Path,
     inspections: dict[int, Inspection],
     scheme: str,
     width: int,
+    kind: str,
 ) -> None:
     axe = Path(os.environ.get("WEFT_AXE", ""))
     if not axe.is_file():
         pytest.skip("WEFT_AXE names no axe.min.js (npm package axe-core)")
-    write_report(inspections[10], tmp_path / "page.html")
+    write_page(kind, tmp_path / "page.html", inspections)
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
     )
     page = context.new_page()
     page.goto((tmp_path / "page.html").as_uri())
+    page.wait_for_selector("#rail a", state="attached")
+    page.evaluate("drawAll()")
+    page.evaluate(SWITCHED)
     page.evaluate(axe.read_text("utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    found = page.evaluate("axe.run()")
+    assert len(found["passes"]) > 10
+    serious = [
+        one for one in found["violations"] if one["impact"] in ("serious", "critical")
+    ]
     said = [(one["id"], node["html"][:160]) for one in serious for node in one["nodes"]]
     assert said[:8] == []
     context.close()

@@ -251,7 +251,7 @@ function drawAll() {
 }
 
 const whenIdle = globalThis.requestIdleCallback ?? setTimeout;
-const AT_LEISURE = 100; // milliseconds before each, in which the page is seen and heard
+const AT_LEISURE = 200; // milliseconds before each, in which the page is seen and heard
 let isInTime = false; // whether one is to be drawn in time
 function drawInTime() {
   if (isInTime || isHeld || !undrawn.size) return;
