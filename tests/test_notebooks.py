@@ -119,7 +119,9 @@ def test_a_translator_of_ones_own_is_trained(
     ran = notebooks.run(OWN, {"steps": 24})
     assert isinstance(ran.names["model"], weft.Translator)
     assert any(shown.startswith("<img ") for shown in ran.shown)
-    assert "done: 24 steps" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "done: 24 steps" in out
+    assert re.search(r"step +its own answer\n +0 .*\n( +\d+ .*\n)+ +24 ", out)
 
 
 def test_an_error_in_a_cell_ends_the_run(tmp_path: Path) -> None:
