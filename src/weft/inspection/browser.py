@@ -35,6 +35,7 @@ ENGINE = (
     "sampling.js",
     "models.js",
     "stream.js",
+    "alignment.js",
     "inside.js",
     "labels.js",
     "worker.js",
@@ -60,7 +61,7 @@ def engine_source() -> str:
     parts = "".join(asset(f"live/{name}") for name in ENGINE)
     return (
         f'function weftEngine() {{\n"use strict";\n{parts}\nreturn {{ bytesOf, loadModel, Tokenizer, Sentences, '
-        "planRows, joinRows, oneLine, Transformer, insideOf, serveModel };\n}\n"
+        "planRows, joinRows, oneLine, Transformer, wordsOf, pieceThatSpells, insideOf, serveModel };\n}\n"
     )
 
 

@@ -234,6 +234,8 @@ function* insideTranslation(translator, text, { beamSize, limits, constant }) {
   };
   yield { early };
   const shares = sharesOf(model, recording, read, { kinds: [], at: [] }, written, logits);
+  const support = supportOf(early.attention.cross, shares.written.cross, shares.tokens);
+  const spelled = (tokenizer, tokens) => tokens.map((id) => tokenizer.bytes(id));
   yield;
   const lens = lensOf(model, recording, written, logits);
   yield;
@@ -247,7 +249,7 @@ function* insideTranslation(translator, text, { beamSize, limits, constant }) {
       alternatives: written.map((_, t) => alternativesAt(tgt, logits, t, size, 5)),
     },
     beam: { beam_size: beamSize ?? card.decoding.beam_size, length_penalty: card.decoding.length_penalty, nodes: lanes.nodes(best) },
-    alignment: null,
+    alignment: alignmentOf(support, spelled(tgt, written), spelled(src, row), best.finished && written.length === whole.length),
     lens, choices, nearest, cuts: cuts ? { source: cuts } : {}, shares,
     looks: looksOf(model, recording),
     pieces: { source: namesOf(src, row, nearest.source.ids.values), target: namesOf(tgt, written, nearest.target.ids.values, lens.ids.values, choices.ids.values) },
