@@ -244,11 +244,12 @@ def _kind_of(piece: bytes) -> bool | None:
 
 def _counted_words(spelled: Sequence[bytes]) -> list[tuple[str, int]]:
     """Return words, and how many pieces each has."""
-    return [
-        ("".join([piece.text for piece, _ in word]), sum(count for _, count in word))
-        for run in _runs(spelled)
-        for word in _without_marks(run)
-    ]
+    counted = []
+    for run in _runs(spelled):
+        for word in _without_marks(run):
+            text = "".join([piece.text for piece, _ in word])
+            counted.append((text, sum(count for _, count in word)))
+    return counted
 
 
 _words_of_part = lru_cache(20_000)(_counted_words)

@@ -304,7 +304,7 @@ class RowSearch:
     def sentence(self, number: int, row: SourceRow, settings: Resolved) -> Sentence:
         """Return a row in the form that the search takes, with its output limit and settings."""
         needs_shares = settings.requested.alignments and self.has_shares
-        # of many samples most are dropped, and several models add theirs up
+        # of many samples most are dropped, and of several models shares are added up
         records = needs_shares and self._records(settings)
         if needs_shares and not records:
             self._foresee(row)
