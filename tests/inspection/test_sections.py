@@ -359,7 +359,12 @@ def test_the_temperature_is_that_of_this_picture_alone(page, data):
 def test_looks_that_are_left_out_are_said_to_be(page):
     page.evaluate("() => { delete data.looks.cross; data.looks.left_out = ['cross']; }")
     go(page, kind="cross", step=1)
-    assert "are left out of this page" in page.locator("#onelook-box").inner_text()
+    said = page.locator("#onelook-box").inner_text()
+    assert "are left out of this page" in said
+    assert "--live computes them" in said
+    page.evaluate("drawSections()")
+    page.wait_for_function("() => document.querySelector('#limits-box li')")
+    assert "no room in it: Cross-attention." in page.locator("#limits-box").inner_text()
     encoder = page.locator("input[name=onelook-kind][value=encoder]")
     encoder.evaluate("input => input.click()")
     assert page.evaluate("place.kind") == "encoder"
@@ -416,8 +421,12 @@ def test_states_are_painted_by_their_signs(open_data, recurrent):
     assert np.array(page.evaluate(script)).tolist() == (states < 0).tolist()
 
 
-def test_a_transformer_has_no_states(page):
+def test_a_transformer_has_no_states(page, open_data, recurrent):
     assert page.locator("#states").count() == 0
+    assert "their sums are kept exact" in page.locator("#limits-box").inner_text()
+    said = open_data(recurrent).locator("#limits-box").inner_text()
+    assert "What one number of a state stands for is not known" in said
+    assert "sums" not in said
 
 
 # Choosing

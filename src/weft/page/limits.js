@@ -9,9 +9,11 @@
       const said = ["limits-weights", "limits-lens", "limits-one"];
       if (data.lens === undefined) said.splice(1, 1);
       if (!Object.keys(KINDS).length) said.shift();
+      if (data.states) said.push("limits-states");
+      const items = [...said.map((key) => say(key)), ...roundingSaid()];
       const commands = ["diagnose", "selfcheck"].map((verb) => make("li", {}, make("code", {}, `weft ${verb}`), say("colon"), say(`limits-${verb}`)));
       box.append(
-        make("ul", { class: "said" }, ...said.map((key) => make("li", {}, say(key)))),
+        make("ul", { class: "said" }, ...items.map((item) => make("li", {}, item))),
         make("h3", {}, say("limits-next")),
         make("ul", { class: "said" }, ...commands),
         make("h3", {}, say("limits-papers")),
@@ -19,6 +21,15 @@
       );
     },
   });
+
+  // A file's numbers have fewer bits than the model computed them with; a page that computes them itself has all.
+  function roundingSaid() {
+    if (!(data.source ?? data.tokens).vectors?.tokens.dtype) return [];
+    const sums = data.shares ? [say("limits-sums")] : [];
+    const kinds = data.looks?.left_out ?? [];
+    const missing = kinds.length ? [say("limits-left-out", { kinds: kinds.map((kind) => say(`map-${kind}`)).join(say("and")) })] : [];
+    return [joined([say("limits-rounded"), ...sums, ...missing])];
+  }
 
   // The papers of this kind of model.
   function papers() {
@@ -35,6 +46,10 @@
       "limits-weights": "Where a head looks is not why the model decided: what it carried can be nothing, and other parts can undo it.",
       "limits-lens": "What a layer would write if the model stopped there is a guess: the layer was never trained to be the last.",
       "limits-one": "One sentence is not the model. Try others, and try the ones it gets wrong.",
+      "limits-states": "What one number of a state stands for is not known: training gave none of them a meaning.",
+      "limits-rounded": "Numbers of this page are rounded, the more the longer the sentence is.",
+      "limits-sums": "Shares and what heads wrote add up all the same: their sums are kept exact.",
+      "limits-left-out": "Queries, keys and values of these have no room in it: {kinds}. A shorter sentence has it; a page with --live computes them itself.",
       "limits-next": "What to run next",
       "limits-diagnose": "why a model is bad, from its run and many sentences.",
       "limits-selfcheck": "whether what computes it computes what it should.",
@@ -54,6 +69,10 @@
       "limits-weights": "一个头看哪里，并不是模型作决定的原因：它带来的可能是零，别的部分也可能把它抵消。",
       "limits-lens": "“如果模型停在某一层会写什么”只是猜测：那一层从未被训练成最后一层。",
       "limits-one": "一句话不是整个模型。试试别的句子，也试试它弄错的句子。",
+      "limits-states": "状态中的一个数代表什么并不知道：训练没有给任何一个数规定意义。",
+      "limits-rounded": "本页中的数经过舍入，句子越长舍入越多。",
+      "limits-sums": "份额以及各头所写的仍然加得起来：它们的和是精确保存的。",
+      "limits-left-out": "以下各种的查询、键和值放不下：{kinds}。较短的句子放得下；带 --live 的页面会自己计算它们。",
       "limits-next": "接下来运行什么",
       "limits-diagnose": "从训练过程和许多句子中找出模型为什么不好。",
       "limits-selfcheck": "检查计算它的程序是否算得正确。",
