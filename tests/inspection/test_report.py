@@ -56,6 +56,21 @@ def test_page_refers_to_nothing_outside(page):
     )
 
 
+def test_a_page_has_no_section_of_what_its_data_do_not_have(
+    inspection, recurrent, tmp_path
+):
+    found = {}
+    for name, one in (("transformer", inspection), ("recurrent", recurrent)):
+        write_report(one, tmp_path / "page.html")
+        found[name] = program_of((tmp_path / "page.html").read_text("utf-8"))[1]
+    for section in ("states", "reasons", "lanes", "alignment", "loom"):
+        spoken = f'"{section}-title":'
+        assert (spoken in found["recurrent"]) == (section != "reasons")
+        assert (spoken in found["transformer"]) == (
+            section not in ("states", "reasons")
+        )
+
+
 def test_page_may_run_only_its_own_style_and_script(page):
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[
         1

@@ -33,6 +33,13 @@ SCRIPTS = (
     "lanes.js",
     "alone.js",
 )
+# sections that have something to show where an inspection's data have a key
+NEEDED = {
+    "states.js": "states",
+    "reasons.js": "contributions",
+    "alignment.js": "alignment",
+    "lanes.js": "beam",
+}
 # what a page of several inspections has besides, the scripts before the last one
 SEVERAL_SCRIPTS = ("several.js", "learned.js", "compared.js")
 SEVERAL_STYLES = ("several.css",)

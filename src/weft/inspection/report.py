@@ -9,6 +9,7 @@ from typing import Any
 from weft.errors import UsageError
 from weft.folder import durable
 from weft.inspection.assets import (
+    NEEDED,
     SCRIPTS,
     SEVERAL_SCRIPTS,
     SEVERAL_STYLES,
@@ -96,10 +97,15 @@ def _page(data: dict[str, Any]) -> str:
 
 
 def _parts_of(data: dict[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
-    """Name the styles and scripts of a page: one of several inspections has more."""
+    """Name the styles and scripts of a page: one of several inspections has more, and none has
+    sections of what its data do not have.
+    """
+    inspections = data.get("inspections", [data])
+    known = {key for one in inspections for key, value in one.items() if value}
+    scripts = [name for name in SCRIPTS if NEEDED.get(name) in {None, *known}]
     if "inspections" not in data:
-        return STYLES, SCRIPTS
-    *most, last = SCRIPTS
+        return STYLES, scripts
+    *most, last = scripts
     return (*STYLES, *SEVERAL_STYLES), (*most, *SEVERAL_SCRIPTS, last)
 
 
