@@ -60,6 +60,7 @@ def test_words_have_the_same_bounds(scripts: Any) -> None:
     assert found == [list(each) for each in expected]
 
 
+@pytest.mark.long
 def test_every_character_is_of_the_same_kind(scripts: Any) -> None:
     """What stands alone or is a mark, of all characters that this Python knows."""
     known = [
