@@ -250,8 +250,8 @@ function drawAll() {
   for (const one of undrawn) drawSection(one);
 }
 
-const whenIdle = globalThis.requestIdleCallback ?? setTimeout;
-const AT_LEISURE = 200; // milliseconds before each, in which the page is seen and heard
+const AT_LEISURE = 200; // milliseconds before each, in which the page is seen and heard; and the longest wait for an idle one
+const whenIdle = (work) => (globalThis.requestIdleCallback ? requestIdleCallback(work, { timeout: AT_LEISURE }) : work());
 let isInTime = false; // whether one is to be drawn in time
 function drawInTime() {
   if (isInTime || isHeld || !undrawn.size) return;
