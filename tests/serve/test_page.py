@@ -637,6 +637,8 @@ def test_a_text_is_classified_as_one_types(open_page: Any, server: StandIn) -> N
     assert "above" in reasons.nth(0).get_attribute("class")
     page.get_by_label("Labels").last.select_option("person")
     assert reasons.nth(0).inner_text().split("\n") == ["Where", "−0.23"]
+    asked = [fields for path, fields in server.asked if path == "/v1/inspect"]
+    assert asked[-1]["parts"] == ["left_out"]
     page.locator("#sample").fill("A tiny small thing")
     shown = page.locator(".reason small")
     shown.nth(3).wait_for()

@@ -4,6 +4,8 @@ token adds.
 Shapes: L tokens, H heads.
 """
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,9 @@ from weft.inspection.tokens import (
 from weft.inspection.vocabulary import Lexicon, Shelf, lexicon_of
 from weft.predict.text import one_line
 from weft.tasks.classification import Classification
+
+PARTS = ("left_out", "gradient")
+"""What can be asked for alone of the contributions, by their names there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,22 +134,19 @@ def inspect_classification(
     (tokenizer,) = task.tokenizers
     config = task.config
     weights = classifier_weights(task)
-    line, ids = some_text(one_line(text), tokenizer)
-    classifier = task.predictor()
-    first = [BOS_ID] if classifier.first_token else []
-    limit = min(limits.tokens, config.max_len)
-    row = [*first, *ids[:limit]]
-    reasons = Reasons(weights, classifier.model, config.multi_label, row)
+    read = _read(task, weights, text, limits)
+    reasons = read.reasons
+    row = read.row
     order = np.argsort(-reasons.log_probs, kind="stable").tolist()
     probabilities = np.exp(reasons.log_probs)
     most = order[: limits.labels]
-    left_out = reasons.left_out(len(first))
+    left_out = reasons.left_out(read.fixed)
     gradient = reasons.gradient()
     passed = label_pass(weights, row, config.multi_label)
     table = _table(weights)
     shelf = Shelf(tokenizer, table, row)
     return ClassificationInspection(
-        text=line,
+        text=read.line,
         lang=config.lang,
         ids=row,
         pieces=tokenizer.pieces(row),
@@ -161,8 +163,8 @@ def inspect_classification(
         ],
         encoder=stacked(passed.record.encoder),
         vectors=_vectors(weights, row, limits),
-        max_len=limit,
-        cut=len(ids) > limit,
+        max_len=read.limit,
+        cut=read.is_cut,
         insides=LabelInsides(
             label_lens(passed, order), label_shares(passed, most), passed.record.looks
         ),
@@ -170,6 +172,73 @@ def inspect_classification(
         lexicon=lexicon_of({"text": shelf}, limits.nearest),
         ngrams=1 if weights.bag is None else config.model.ngrams,
     )
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A text as a classifier reads it: a line, the ids of a `row` that has at most `limit` of its
+    tokens behind the `fixed` ones that every text has, and what gives the reasons.
+    """
+
+    line: str
+    row: list[int]
+    fixed: int
+    limit: int
+    is_cut: bool
+    reasons: Reasons
+
+
+def _read(
+    task: Classification, weights: ClassifierWeights, text: str, limits: Limits
+) -> _Read:
+    """Read a text. Raises UsageError for one with nothing in it."""
+    (tokenizer,) = task.tokenizers
+    line, ids = some_text(one_line(text), tokenizer)
+    classifier = task.predictor()
+    first = [BOS_ID] if classifier.first_token else []
+    limit = min(limits.tokens, task.config.max_len)
+    row = [*first, *ids[:limit]]
+    reasons = Reasons(weights, classifier.model, task.config.multi_label, row)
+    return _Read(line, row, len(first), limit, len(ids) > limit, reasons)
+
+
+def reasons_data(
+    task: Classification, text: str, parts: Sequence[str], limits: Limits = USUAL
+) -> dict[str, Any]:
+    """Return some `parts` of the contributions alone, by their names of `PARTS`, as
+    `inspect_classification` gives them; nothing else is computed.
+
+    Raises UsageError for a text with nothing in it.
+    """
+    (tokenizer,) = task.tokenizers
+    labels = task.config.labels
+    read = _read(task, classifier_weights(task), text, limits)
+    found: dict[str, Numbers] = {}
+    if "left_out" in parts:
+        found["left_out"] = read.reasons.left_out(read.fixed)
+    if "gradient" in parts:
+        found["gradient"] = read.reasons.gradient()
+    log_probs = read.reasons.quick_log_probs()
+    order = np.argsort(-log_probs, kind="stable").tolist()
+    return {
+        **HEAD,
+        "task": "classification",
+        "text": read.line,
+        "lang": task.config.lang,
+        "cut": read.is_cut,
+        "max_len": read.limit,
+        "tokens": {"pieces": tokenizer.pieces(read.row), "ids": read.row},
+        "labels": [
+            {"label": labels[i], "probability": math.exp(log_probs[i])} for i in order
+        ],
+        "contributions": [
+            {"label": labels[i], **_of_label(found, i)} for i in order[: limits.labels]
+        ],
+    }
+
+
+def _of_label(found: Mapping[str, Numbers], label: int) -> dict[str, list[float]]:
+    return {name: numbers[:, label].tolist() for name, numbers in found.items()}
 
 
 def _table(weights: ClassifierWeights) -> Floats:

@@ -1,14 +1,17 @@
 """A text seen through a model of any task."""
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from weft.errors import UsageError
 from weft.inspection.classification import (
+    PARTS,
     ClassificationInspection,
     inspect_classification,
+    reasons_data,
 )
 from weft.inspection.language import LanguageInspection, inspect_language
-from weft.inspection.packing import packed
+from weft.inspection.packing import packed, plain
 from weft.inspection.tokens import USUAL, Limits
 from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.tasks.classification import Classification
@@ -45,12 +48,35 @@ def inspect_text(
 
 
 def inspection_data(
-    task: Task[Any, Any], text: str, limits: Limits = USUAL, is_packed: bool = False
+    task: Task[Any, Any],
+    text: str,
+    limits: Limits = USUAL,
+    is_packed: bool = False,
+    parts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return what `weft inspect` shows of a text, as docs/inspection.md describes it: a dictionary
-    for JSON, of lists or of packed arrays.
+    for JSON, of lists or of packed arrays. With `parts`, these of a classifier's contributions
+    alone.
 
-    Raises UsageError for an empty text.
+    Raises UsageError for an empty text, and for parts that the model does not have.
     """
-    inspection = inspect_text(task, text, limits)
-    return packed(inspection.to_data()) if is_packed else inspection.to_json()
+    refuse_parts(task, parts)
+    if not parts:
+        inspection = inspect_text(task, text, limits)
+        return packed(inspection.to_data()) if is_packed else inspection.to_json()
+    assert isinstance(task, Classification)
+    data = reasons_data(task, text, parts, limits)
+    found: dict[str, Any] = packed(data) if is_packed else plain(data)
+    return found
+
+
+def refuse_parts(task: Task[Any, Any], parts: Sequence[str]) -> None:
+    """Raise UsageError for parts that cannot be asked for alone of this model."""
+    if not parts:
+        return
+    if not isinstance(task, Classification):
+        raise UsageError(
+            f"parts are those of a classifier's contributions; this model is for {task.name}: leave them out"
+        )
+    if any(part not in PARTS for part in parts):
+        raise UsageError(f"parts: each must be one of {', '.join(PARTS)}")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from weft.data.languages import UNKNOWN
 from weft.errors import UsageError
-from weft.inspection.look import inspection_data
+from weft.inspection.look import inspection_data, refuse_parts
 from weft.inspection.tokens import USUAL
 from weft.predict.completion import Completion
 from weft.predict.prediction import Prediction
@@ -148,16 +148,27 @@ class Service:
         return completion
 
     async def inspect(
-        self, model: str, text: str, caller: Caller, is_packed: bool = False
+        self,
+        model: str,
+        text: str,
+        caller: Caller,
+        is_packed: bool = False,
+        parts: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Return what `weft inspect` shows of a text, as data: lists, or packed arrays."""
+        """Return what `weft inspect` shows of a text, as data: lists, or packed arrays; with
+        `parts`, these alone.
+        """
         self._refuse_large([text])
         served = self.catalogue.models.get(model)
         if served is None:
             raise UnknownModel(model)
+        try:
+            refuse_parts(served.task, parts)
+        except UsageError as error:
+            raise InvalidRequest(str(error), "parts") from None
         charge([text])
         most = replace(USUAL, tokens=self.limits.max_inspect_tokens)
-        work = partial(inspection_data, served.task, text, most, is_packed)
+        work = partial(inspection_data, served.task, text, most, is_packed, parts)
         job = Job(work, caller, cost=10.0 * len(text))
         (data,) = await self.pool.run(served.calls, [job])
         return data

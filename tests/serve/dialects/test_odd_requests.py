@@ -52,7 +52,7 @@ ROUTES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "/v1/detect": (("text",), "error"),
     "/v1/complete": (("text", "prefix", "source", "target", "alternatives"), "error"),
-    "/v1/inspect": (("model", "text"), "error"),
+    "/v1/inspect": (("model", "text", "parts"), "error"),
     "/v1/segments": (("file",), "error"),
 }
 ODD_BODIES: list[tuple[str, bytes]] = [

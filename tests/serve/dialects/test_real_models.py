@@ -128,10 +128,28 @@ def test_the_inside_of_every_model_is_given_as_data(server: Running, name: str) 
         np.testing.assert_allclose(found, maps, atol=0.005)
 
 
+def test_parts_of_a_look_inside_are_as_in_the_whole(server: Running) -> None:
+    asked = {"model": "languages", "text": TEXTS[0]}
+    whole = server.asked("/v1/inspect", asked)
+    for parts in (["left_out"], ["gradient"], ["gradient", "left_out"]):
+        found = server.asked("/v1/inspect", {**asked, "parts": parts})
+        assert found["tokens"]["pieces"] == whole["tokens"]["pieces"]
+        labels = [row["label"] for row in found["labels"]]
+        assert labels == [row["label"] for row in whole["labels"]]
+        rows = zip(found["contributions"], whole["contributions"], strict=True)
+        for mine, theirs in rows:
+            assert mine.keys() == {"label", *parts}
+            assert mine == {name: theirs[name] for name in mine}
+        assert not {"attention", "model", "lens"} & found.keys()
+
+
 @pytest.mark.parametrize(
     "body",
     [
         {"text": "a"},
+        {"model": "languages", "text": "a", "parts": ["attention"]},
+        {"model": "languages", "text": "a", "parts": [1]},
+        {"model": "en-de", "text": "a", "parts": ["left_out"]},
         {"model": "none", "text": "a"},
         {"model": "en-de", "text": ""},
         {"model": "en-de", "text": "a", "more": 1},
@@ -140,7 +158,9 @@ def test_the_inside_of_every_model_is_given_as_data(server: Running, name: str) 
 def test_a_wrong_look_inside_is_refused(server: Running, body: Any) -> None:
     reply = httpx2.post(f"{server.url}/v1/inspect", json=body, timeout=60)
     assert reply.status_code in (400, 404)
-    assert reply.json()["error"]["message"]
+    error = reply.json()["error"]
+    assert error["message"]
+    assert "parts" not in body or error["param"] == "parts"
 
 
 def test_tags_and_placeholders_of_html_survive(server: Running) -> None:

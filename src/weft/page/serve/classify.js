@@ -69,7 +69,7 @@ function drawReasons({ tokens, contributions, cut }) {
 
 async function explain(signal) {
   try {
-    drawReasons(await ask("v1/inspect", { model: form.model, text: form.text }, signal));
+    drawReasons(await ask("v1/inspect", { model: form.model, text: form.text, parts: ["left_out"] }, signal));
   } catch (error) {
     if (!signal.aborted) parts.reasons.replaceChildren(make("p", { class: "legend" }, say("no-reasons", { reason: error.message })));
   }

@@ -73,7 +73,7 @@ _COMPLETE = {
     "alternatives": WHOLE,
     "beam_size": WHOLE,
 }
-_INSPECT = {"model": TEXT, "text": TEXT, "packed": FLAG}
+_INSPECT = {"model": TEXT, "text": TEXT, "packed": FLAG, "parts": TEXTS}
 _MANY = 10**6
 
 
@@ -154,8 +154,9 @@ class Own:
         if not model:
             raise MissingField("model")
         is_packed = fields.flag("packed")
+        parts = fields.texts("parts", [])
         caller = caller_of(request)
-        data = await self.service.inspect(model, text, caller, is_packed)
+        data = await self.service.inspect(model, text, caller, is_packed, parts)
         return reply(data)
 
     def _route(self, src: str, tgt: str, model: str | None) -> tuple[ServedModel, ...]:
