@@ -1070,6 +1070,28 @@ def filled(page: Any, view: str) -> None:
     page.wait_for_selector(done[view])
 
 
+def test_a_long_text_scrolls_in_its_pane(open_page: Any) -> None:
+    page = open_page()
+    translate(page, TEXT, "a dog runs in snow.")
+    assert page.locator(".tall").count() == 0
+    count = 60
+    translate(
+        page, "\n".join([TEXT] * count), "\n".join(["a dog runs in snow."] * count)
+    )
+    page.wait_for_selector(".tall")
+    heights = "[...document.querySelectorAll('.stack')].map(e => [e.clientHeight, e.scrollHeight])"
+    for shown, whole in page.evaluate(heights):
+        assert shown <= 0.7 * 800 < whole
+    page.locator("#result .word").last.click()
+    page.wait_for_selector("[role=option]")
+    pane = page.locator("#result").locator("..").bounding_box()
+    option = page.locator("[role=option]").first.bounding_box()
+    assert pane["y"] <= option["y"] < pane["y"] + pane["height"]
+    page.locator("#text").press_sequentially("x")
+    page.locator("#text").fill(TEXT)
+    page.wait_for_selector(".tall", state="detached")
+
+
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.long
 def test_a_narrow_screen_scrolls_downwards_only(open_page: Any, locale: str) -> None:

@@ -120,7 +120,12 @@ class StandIn(Service):
         return Completion(f"{prefix}{prediction.text}", prediction, others)
 
     async def inspect(
-        self, model: str, text: str, caller: Caller, is_packed: bool = False
+        self,
+        model: str,
+        text: str,
+        caller: Caller,
+        is_packed: bool = False,
+        parts: Sequence[str] = (),
     ) -> dict[str, Any]:
         if model not in self.catalogue.models:
             raise UnknownModel(model)

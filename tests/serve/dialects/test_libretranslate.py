@@ -132,12 +132,12 @@ def test_a_larger_beam_is_used_for_alternatives_alone(
 
 
 def test_tags_of_html_stay_and_alternatives_are_none(ask: TestClient) -> None:
-    html = '<p class="x">good day</p>\n<ul><li>one two</li></ul> &amp; a b'
+    html = '<p class="x" lang="en">good day</p>\n<ul><li>one two</li></ul> &amp; a b'
     fields = {"q": [html], "format": "html", "alternatives": 2, **BOTH}
     reply = ask.post("/translate", json=fields).json()
     assert reply["alternatives"] == [[]]
     assert reply["translatedText"] == [
-        '<p class="x">DAY GOOD</p>\n<ul><li>TWO ONE</li></ul> B A &amp;'
+        '<p class="x" lang="en">DAY GOOD</p>\n<ul><li>TWO ONE</li></ul> B A &amp;'
     ]
 
 

@@ -339,6 +339,19 @@ function replaceText(text) {
 
 const clear = () => replaceText("");
 
+// A text that is too long for the window scrolls in its pane. A shorter one does not, so that a list of words may stand
+// over the pane's edge.
+function capPanes(card) {
+  const most = Math.max(24 * parseFloat(getComputedStyle(document.documentElement).fontSize), 0.7 * innerHeight);
+  card.classList.toggle("tall", Math.max(parts.mirror.scrollHeight, parts.result.scrollHeight) > most);
+}
+
+function keepInWindow(card) {
+  const observer = new ResizeObserver(() => card.isConnected && capPanes(card));
+  observer.observe(parts.mirror);
+  observer.observe(parts.result);
+}
+
 /* The elements */
 
 function fileButton() {
@@ -415,6 +428,7 @@ export function show(place, given) {
   parts.side = make("div", { class: "side" }, parts.target, make("div", { class: "stack" }, parts.empty, parts.result), make("div", { class: "foot" }, parts.copy, parts.look, parts.undo));
   const card = make("div", { class: "card pair" }, source, parts.swap, parts.side);
   listenToFiles(card);
+  keepInWindow(card);
   place.append(parts.complaint, card, parts.notes, parts.legend, files);
   drawFiles(files);
   settle();
