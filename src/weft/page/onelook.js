@@ -163,6 +163,7 @@ function softmaxOf(scores, temperature) {
 
 function frameOneLook() {
   const { box, now } = onelook;
+  const room = box.clientWidth; // asked once: what is changed first would be laid out for it
   const say1 = (id) => make("p", { class: "stage", id });
   onelook.controls = make("div", { class: "controls" });
   if (!now.query) {
@@ -175,7 +176,7 @@ function frameOneLook() {
   stages.append(say1("onelook-value"), value, say1("onelook-wrote"));
   box.replaceChildren(onelook.controls, stages, make("p", { class: "small", id: "onelook-check" }), make("p", { class: "caption" }, say("onelook-caption")));
   drawLookControls();
-  onelook.weaves = [weaveStrips(match, ["query", "key", "product"], "onelook-strips"), weaveWeights(soft), weaveStrips(value, ["value", "carried"], "onelook-values")];
+  onelook.weaves = [weaveStrips(match, room, ["query", "key", "product"], "onelook-strips"), weaveWeights(soft, room), weaveStrips(value, room, ["value", "carried"], "onelook-values")];
 }
 
 function drawLookControls() {
@@ -280,16 +281,16 @@ function repaintOneLook() {
   weaves.forEach(paintWeave);
 }
 
-function weaveStrips(box, names, id) {
+function weaveStrips(box, room, names, id) {
   const count = onelook.now.query.length;
-  const side = box.clientWidth < 560 ? 112 : 150;
-  const width = Math.max(Math.min(Math.floor((box.clientWidth - side) / count), 30), 9);
+  const side = room < 560 ? 112 : 150;
+  const width = Math.max(Math.min(Math.floor((room - side) / count), 30), 9);
   const edges = Array.from({ length: count + 1 }, (_, i) => i * width);
   const tops = Array.from({ length: names.length + 1 }, (_, i) => i * LOOK_ROW);
   const read = id === "onelook-strips" ? (_, at) => readProduct(at) : (_, at) => readValue(at);
   const paint = (context, first, last, x) => paintStrips(context, names, first, last, x);
   const paintHeads = (context) => names.forEach((name, i) => paintStripName(context, name, side, (i + 0.5) * LOOK_ROW));
-  return weave(box, { id, name: names.map((name) => stripName(name)).join(" · "), rows: names.length, columns: count, edges, tops, side, least: 0.3, paint, paintHeads, read, choose: () => {} });
+  return weave(box, { id, room, name: names.map((name) => stripName(name)).join(" · "), rows: names.length, columns: count, edges, tops, side, least: 0.3, paint, paintHeads, read, choose: () => {} });
 }
 
 function stripName(name) {
@@ -335,13 +336,14 @@ function paintStripName(context, name, side, middle) {
   context.fillText(fitted(context, stripName(name), side - 10), side - 10, middle);
 }
 
-function weaveWeights(box) {
+function weaveWeights(box, room) {
   const { keys, kind } = onelook.now;
-  const side = box.clientWidth < 560 ? 60 : 150;
+  const side = room < 560 ? 60 : 150;
   const { head, bar: height, score } = LOOK_BARS;
-  const width = Math.floor(Math.min(Math.max((box.clientWidth - side) / keys.length, 50), 84));
+  const width = Math.floor(Math.min(Math.max((room - side) / keys.length, 50), 84));
   return weave(box, {
     id: "onelook-weights",
+    room,
     name: say("onelook-weights"),
     lang: SIDES[KINDS[kind].cols].lang,
     rows: 1,

@@ -4,7 +4,7 @@ A picture has: id, name, lang; `rows` and `columns`, how many; `edges`, where ea
 `tops`, the same for rows (above the first is room for heads); `side`, the width of the heads of rows;
 paint(context, first, last, x): the columns from `first` up to `last`, x(column) is where one begins; paintHeads(context);
 read(row, column): what stands there, as a sentence; choose(row, column); and where arrows do not lead from cell to
-cell, move(event, [row, column]). On paper columns may be narrower, by `least` at most (1: as they are), and only the
+cell, move(event, [row, column]); `room`, the width of the box, where it is known. On paper columns may be narrower, by `least` at most (1: as they are), and only the
 first ones, `seen()` of them, are there. */
 
 const woven = new Map(); // the pictures that stand in the page now, by their ids
@@ -23,7 +23,7 @@ function weave(box, picture) {
   const grid = make("div", named, canvas, wide, make("div", { role: "row", class: "weave-row" }, cell));
   const reading = make("p", { class: "weave-reading", "aria-live": "polite" });
   // its width and where it is scrolled to are kept: to ask for them would lay out the page anew
-  const one = { picture, grid, canvas, wide, cell, reading, at: [0, 0], more: [], hovered: null, width: box.clientWidth, left: 0, scrolled: 0 };
+  const one = { picture, grid, canvas, wide, cell, reading, at: [0, 0], more: [], hovered: null, width: picture.room ?? box.clientWidth, left: 0, scrolled: 0 };
   wide.style.setProperty("width", `${picture.side + picture.edges.at(-1)}px`);
   grid.addEventListener("scroll", () => scrollWeave(one), { passive: true });
   grid.addEventListener("focus", () => paintWeave(one));
