@@ -144,7 +144,7 @@ function loomTurn(column) {
 function loomProse(column) {
   const isRecurrent = loom.rows[0].part === "recurrent";
   const sentences = [say(`loom-${isRecurrent ? "recurrent" : data.task}`)];
-  if (isTied() && hasWord(`loom-tied-${data.task}`)) sentences.push(say(`loom-tied-${data.task}`));
+  if (!isRecurrent && isTied() && hasWord(`loom-tied-${data.task}`)) sentences.push(say(`loom-tied-${data.task}`));
   if (WRITTEN) sentences.push(loomTurnSaid(column));
   return [joined(sentences)];
 }
