@@ -676,6 +676,8 @@ def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> N
     assert said.startswith("After “start”, to write “a”, the decoder looks at “Hund”: ")
     page.get_by_role("button", name="Next step").click()
     assert page.locator("#step-count").inner_text() == "2 of 5"
+    # it is drawn when it comes near
+    page.locator("#lanes").scroll_into_view_if_needed()
     assert page.locator("#lanes-grid-cell").get_attribute("aria-label")[:7] == "Step 2,"
     page.locator("#speak").click()
     page.wait_for_function(
