@@ -222,10 +222,8 @@ function* insideTranslation(translator, text, { beamSize, limits, constant }) {
     const past = model.start(memory);
     states = model.decode(read, read.map(() => past));
   }, recording);
-  const logits = model.output(states, read.length);
-  const size = logits.length / read.length;
   const source = { pieces: src.labels(row), ids: row };
-  const target = { pieces: tgt.labels(written), ids: written, probabilities: written.map((id, t) => probabilityAt(logits, t, size, id)) };
+  const target = { pieces: tgt.labels(written), ids: written, probabilities: written.map((_, t) => rounded(Math.exp(best.logProbs[t]))) };
   const early = {
     ...constant,
     text: line, translation, cut: ids.length >= limit, max_src_len: limit, finished: best.finished,
@@ -233,6 +231,8 @@ function* insideTranslation(translator, text, { beamSize, limits, constant }) {
     attention: { cross: recording.map("cross"), encoder: recording.map("encoder"), decoder: recording.map("decoder") },
   };
   yield { early };
+  const logits = model.output(states, read.length);
+  const size = logits.length / read.length;
   const shares = sharesOf(model, recording, read, { kinds: [], at: [] }, written, logits);
   const support = supportOf(early.attention.cross, shares.written.cross, shares.tokens);
   const spelled = (tokenizer, tokens) => tokens.map((id) => tokenizer.bytes(id));
@@ -246,6 +246,7 @@ function* insideTranslation(translator, text, { beamSize, limits, constant }) {
     source: { ...source, vectors: vectorsOf(model, model.src, row) },
     target: {
       ...target, vectors: vectorsOf(model, model.tgt, read),
+      probabilities: written.map((id, t) => probabilityAt(logits, t, size, id)),
       alternatives: written.map((_, t) => alternativesAt(tgt, logits, t, size, 5)),
     },
     beam: { beam_size: beamSize ?? card.decoding.beam_size, length_penalty: card.decoding.length_penalty, nodes: lanes.nodes(best) },
