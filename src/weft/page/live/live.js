@@ -178,9 +178,9 @@ async function drawRest(found) {
   askMore();
 }
 
-// The last data once more, where those of another text did not come.
+// The last data once more, where those of another text did not come, or are not all drawn.
 function showAgain() {
-  if (!isHeld) return;
+  if (!isHeld && !undrawn.size) return;
   isHeld = false;
   begin(shown, document);
 }
