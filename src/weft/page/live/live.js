@@ -153,6 +153,8 @@ function drawNew(found) {
 
 async function drawRest(found) {
   shown = found;
+  const { text, beamSize } = live;
+  if (!hasOff()) live.whole = { text, beamSize, said: found.translation ?? found.next?.[0].piece ?? found.labels?.[0].label };
   live.off.source = live.off.source.filter((index) => index < (found.source?.ids.length ?? 0));
   const own = lastAsked;
   if (!isHeld) drawNew(found);
@@ -187,10 +189,7 @@ function showAgain() {
 
 // What is asked when all is drawn: what the model answers with all of it, and the proof where it was given up.
 function askMore() {
-  const said = data.translation ?? data.next?.[0].piece ?? data.labels?.[0].label;
   const { text, beamSize } = live;
-  if (!hasOff()) live.whole = { text, beamSize, said };
-  drawWhole();
   if (isWholeKnown()) return live.isProven ?? prove();
   askThread({ kind: "whole", text, asked: askedOf() }, (answer) => {
     if (answer.error) return;
