@@ -267,7 +267,7 @@ function drawInTime() {
 
 function frameOf({ id }) {
   const heading = make("h2", { id: `${id}-title`, tabindex: "-1" }, say(`${id}-title`));
-  const said = hasWord(`${id}-prose`) ? say(`${id}-prose`) : "";
+  const said = isFixed(`${id}-prose`) ? say(`${id}-prose`) : "";
   const text = make("p", { class: "prose", id: `${id}-prose` }, said);
   return make("section", { id, "aria-labelledby": `${id}-title` }, heading, text, make("div", { class: "box undrawn", id: `${id}-box` }));
 }
@@ -356,6 +356,7 @@ function nameDocument() {
   const speakIn = (chosen) => {
     language = chosen;
     draw();
+    drawAll(); // what could be read before can be read at once
     root.querySelector('input[name="language"]:checked').focus();
   };
   const languages = [["en", "English"], ["zh", "中文"]];

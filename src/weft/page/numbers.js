@@ -25,12 +25,12 @@
       const isAll = changed.has("side");
       if (!isAll && !changed.has("token") && !changed.has("step")) return;
       drawToken();
-      if (isAll) drawAll();
+      if (isAll) drawTable();
       else markRow();
     },
     repaint() {
       drawToken();
-      drawAll();
+      drawTable();
     },
   });
 
@@ -251,13 +251,13 @@
 
   /* All tokens' vectors, a row each */
 
-  function drawAll() {
+  function drawTable() {
     const { side } = place;
     const parts = stripsOf(side);
     if (!parts.includes(state.part)) state.part = parts[0];
     const choose = (part) => {
       state.part = part;
-      drawAll();
+      drawTable();
       root.querySelector('input[name="numbers-part"]:checked').focus();
     };
     const options = parts.map((part) => [part, say(`vector-${part}`)]);

@@ -181,6 +181,7 @@ function speak(words) {
 }
 
 const hasWord = (key) => Object.hasOwn(WORDS[language], key);
+const isFixed = (key) => hasWord(key) && !/\{(?!cited)/.test(WORDS[language][key]); // says the same whatever was read
 
 // A sentence of the page with its values filled in.
 function say(key, values = {}) {
