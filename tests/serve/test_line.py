@@ -141,6 +141,19 @@ def test_a_full_line_is_refused() -> None:
     in_loop(test)
 
 
+def test_a_full_line_tells_when_there_is_room_not_when_it_is_empty() -> None:
+    async def test() -> None:
+        line = Line(2, max_waiting=100)
+        line.rate = 12.5
+        line.put(CALLS, jobs_of("one", 100, expected=10))  # 40 seconds in all
+        for count, seconds in ((10, 4), (50, 20), (500, 40)):
+            with pytest.raises(Overloaded) as refused:
+                line.refuse_too_many(caller("two", 1000), count, count)
+            assert refused.value.retry_after == pytest.approx(seconds, abs=1)
+
+    in_loop(test)
+
+
 def test_to_look_whether_there_is_room_takes_none() -> None:
     async def test() -> None:
         line = Line(1, max_waiting=5)

@@ -142,8 +142,9 @@ class Line:
         allowed = _SAFE * (caller.deadline - time.monotonic())
         if seconds > allowed:
             raise Overloaded(max(1.0, math.ceil(seconds - allowed)))
-        if len(self) + num_jobs > self.max_waiting:
-            raise Overloaded(max(1.0, math.ceil(seconds)))
+        too_many = len(self) + num_jobs - self.max_waiting
+        if too_many > 0:
+            raise Overloaded(max(1.0, math.ceil(self.seconds_without(too_many))))
 
     def seconds_until(self, name: str, more: float) -> float:
         """Estimate when `more` units of a client would be done.
@@ -158,6 +159,13 @@ class Line:
             if other != name:
                 units += min(client.backlog, own)
         return units / (self.rate * self.num_threads)
+
+    def seconds_without(self, count: int) -> float:
+        """Estimate when so many jobs fewer will wait."""
+        units = sum(client.backlog for client in self._clients.values())
+        num_jobs = sum(client.jobs for client in self._clients.values())
+        share = min(1.0, count / max(num_jobs, 1))
+        return share * units / (self.rate * self.num_threads)
 
     def _entering(self, name: str) -> _Client:
         """Return a client's account; one that had nothing to do gets no credit for that."""
