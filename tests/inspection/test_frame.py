@@ -109,6 +109,25 @@ def test_the_address_holds_the_place(
     assert chosen(other, "target") == [3]
 
 
+@pytest.mark.parametrize(
+    "wrong", ["s=toString", "k=constructor", "k=x&l=99&h=-7", "t=99&s=__proto__"]
+)
+def test_an_address_of_what_is_not_there_opens_the_page(
+    browser: Any,
+    watch: Any,
+    inspection: TranslationInspection,
+    tmp_path: Path,
+    wrong: str,
+) -> None:
+    write_report(inspection, tmp_path / "page.html")
+    page = browser.new_page()
+    watch(page, (tmp_path / "page.html").as_uri())
+    page.goto(f"{(tmp_path / 'page.html').as_uri()}#{wrong}")
+    page.wait_for_selector("#rail a", state="attached")
+    assert page.evaluate("[place.side, place.kind]") == ["target", "cross"]
+    page.close()
+
+
 def test_a_place_that_is_not_there_is_the_nearest_one(
     open_page: Any, inspection: TranslationInspection
 ) -> None:

@@ -210,6 +210,14 @@ def test_the_address_keeps_the_text_and_what_is_switched_off(open_page: Any) -> 
     page.evaluate("() => { location.hash = '#off=decoder.9.self+nonsense+encoder.1'; }")
     finished(page, tiny.TEXTS[1])
     assert page.locator("#live-switches button.off").count() == 0
+    # a layer or a head 0 there is not, nor one without a number; a key that comes twice is one
+    wrong = "encoder.0.1+encoder.1.0+cross..+cross.1.1.9+toString.1.1"
+    twice = "token.3+token.03+cross.1.2+cross.1.2"
+    page.evaluate("(off) => { location.hash = `#off=${off}`; }", f"{wrong}+{twice}")
+    page.wait_for_function("() => data.off?.source.length && undrawn.size === 0")
+    off = {"parts": [], "heads": ["cross.0.1"], "source": [2]}
+    assert page.evaluate("() => data.off") == off
+    assert page.locator("#live-switches button.off").count() == 2
 
 
 def test_map_and_paper_show_what_is_switched_off(open_page: Any) -> None:

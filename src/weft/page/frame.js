@@ -131,7 +131,7 @@ function settled(changes) {
   const next = { ...place, ...changes };
   const isStep = "step" in changes && !("token" in changes);
   if (isStep && WRITTEN) Object.assign(next, { side: WRITTEN, token: clamped(next.step, numSteps()) + OFFSET });
-  if (!(next.side in SIDES)) next.side = WRITTEN ?? READ;
+  if (!Object.hasOwn(SIDES, next.side)) next.side = WRITTEN ?? READ;
   next.token = clamped(next.token, SIDES[next.side].pieces.length + (next.side === WRITTEN ? OFFSET : 0));
   if (next.side === WRITTEN) next.token = Math.max(next.token, OFFSET); // what is given was not written
   if (next.side === WRITTEN) next.step = next.token - OFFSET;
@@ -196,7 +196,7 @@ function readFragment() {
     const value = Number(fields.get(letter));
     if (fields.has(letter) && Number.isInteger(value)) found[name] = value - 1;
   }
-  if (found.kind && !(found.kind in KINDS)) delete found.kind;
+  if (found.kind && !Object.hasOwn(KINDS, found.kind)) delete found.kind;
   return found;
 }
 

@@ -388,15 +388,15 @@ function takeAddress(hash) {
   return JSON.stringify([live.text, live.off, live.beamSize]) !== before;
 }
 
-// What this model does not have is left out.
-function offOf(keys) {
-  const isHead = (key) => {
-    const [kind, layer, head] = key.split(".");
-    return kind in KINDS && Number(layer) < KINDS[kind].layers && Number(head) < KINDS[kind].heads;
-  };
-  const parts = keys.filter((key) => partKeys().includes(key));
+const headKeys = () =>
+  Object.entries(KINDS).flatMap(([kind, { layers, heads }]) => Array.from({ length: layers * heads }, (_, i) => `${kind}.${Math.floor(i / heads)}.${i % heads}`));
+
+// What this model does not have is left out, and what is named twice is there once.
+function offOf(named) {
+  const keys = [...new Set(named)];
+  const among = (known) => keys.filter((key) => known.includes(key));
   const source = keys.filter((key) => /^token\.\d+$/.test(key)).map((key) => Number(key.slice("token.".length)));
-  return { parts, heads: keys.filter(isHead), source: READ === "source" ? source : [] };
+  return { parts: among(partKeys()), heads: among(headKeys()), source: READ === "source" ? source : [] };
 }
 
 addEventListener("hashchange", ({ newURL }) => {
