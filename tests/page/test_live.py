@@ -220,6 +220,30 @@ def test_the_address_keeps_the_text_and_what_is_switched_off(open_page: Any) -> 
     assert page.locator("#live-switches button.off").count() == 2
 
 
+def test_a_text_that_is_emptied_after_its_translation_leaves_the_last_one(
+    open_page: Any,
+) -> None:
+    page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[1])
+    typed(page, tiny.TEXTS[0])
+    finished(page, tiny.TEXTS[0])
+    emptied = """(text) => new Promise(done => {
+        const field = document.querySelector("#live-text");
+        const put = (text) => { field.value = text; field.dispatchEvent(new Event("input")); };
+        const texts = () => [...document.querySelectorAll("#texts dd")].map(dd => dd.textContent);
+        document.addEventListener("weft-live", ({ detail }) => {
+            const said = texts();
+            put("");
+            done([detail, said, texts()]);
+        }, { once: true });
+        put(text);
+    })"""
+    before = page.locator("#texts dd").all_text_contents()
+    detail, said, after = page.evaluate(emptied, tiny.TEXTS[2])
+    assert detail == "said"
+    assert said[1] != before[1]
+    assert after == before
+
+
 def test_map_and_paper_show_what_is_switched_off(open_page: Any) -> None:
     page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0])
     page.locator("#live-switches select").select_option("decoder.0.feed-forward")

@@ -180,9 +180,10 @@ async function drawRest(found) {
   askMore();
 }
 
-// The last data once more, where those of another text did not come, or are not all drawn.
+// The last data once more, where those of another text did not come, or are not all drawn: of these a translation may stand
+// there already.
 function showAgain() {
-  if (!isHeld && !undrawn.size) return;
+  if (!isHeld && !undrawn.size) return drawTexts();
   isHeld = false;
   begin(shown, document);
 }
