@@ -100,6 +100,7 @@ def test_the_address_holds_the_place(
     other = open_page(inspection)
     other.goto(address)
     other.reload()
+    other.wait_for_selector("#rail a", state="attached")
     assert other.evaluate("[place.step, place.layer, place.head, place.key]") == [
         3,
         1,
@@ -134,6 +135,7 @@ def test_a_place_that_is_not_there_is_the_nearest_one(
     page = open_page(inspection)
     page.goto(page.url.partition("#")[0] + "#t=999&l=99&h=77&k=nothing&c=500&s=none")
     page.reload()
+    page.wait_for_selector("#rail a", state="attached")
     steps = len(inspection.tgt_ids)
     layers, heads = inspection.cross.shape[:2]
     assert page.evaluate(
