@@ -1,5 +1,6 @@
 """Searches and samples in JavaScript write what Weft writes with the same weights."""
 
+import base64
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 import random_models as tiny
 from weft.data import builtin
-from weft.inspection.browser import rounded_task
+from weft.inspection.browser import browser_model, rounded_task
 from weft.tasks.opening import load_task
 
 TRANSLATE = """([texts, settings]) => texts.map((text) => {
@@ -118,3 +119,36 @@ def test_200_sentences_of_the_demo_are_translated_alike(
     settings = {NAMES[key]: value for key, value in options.items()}
     found = page.evaluate(TRANSLATE, [texts, settings])
     assert [each["translation"] for each in found] == expected
+
+
+# what a worker tells of each text, one after the other
+TOLD = """([card, data, texts]) => new Promise((done) => {
+    const told = [];
+    const load = { kind: "load", card, buffer: engine.bytesOf(data).buffer };
+    const requests = [load, ...texts.map((text) => ({ kind: "translate", text }))];
+    const scope = { postMessage(answer) {
+        told[answer.id - 1].push(answer);
+        if (answer.done) ask();
+    } };
+    const ask = () => {
+        if (!requests.length) return done(told);
+        told.push([]);
+        scope.onmessage({ data: { id: told.length, ...requests.shift() } });
+    };
+    engine.serveModel(scope);
+    ask();
+})"""
+
+
+def test_a_line_that_is_known_is_not_translated_again(scripts: Any) -> None:
+    """Of as many lines as are remembered, neither."""
+    made = browser_model(tiny.tiny_task("en-de"))
+    data = base64.b64encode(made.data).decode()
+    lines = [*(" " * count for count in range(999)), tiny.TEXTS[0]]
+    whole = "\n".join(lines)
+    texts = [whole, whole, f"{whole}\n{tiny.TEXTS[0]} A"]
+    _, first, again, longer = scripts.evaluate(TOLD, [made.card, data, texts])
+    assert len(first) > 1
+    assert [answer["text"] for answer in again] == [first[-1]["text"]]
+    assert len(longer) > 1
+    assert longer[-1]["text"].startswith(f"{first[-1]['text']}\n")

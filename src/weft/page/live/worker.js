@@ -69,7 +69,7 @@ function serveModel(scope) {
         const tellMore = (begun) => tell({ text: [...done, begun].join("\n") });
         const found = lines.get(line) ?? (await translateLine(model, line, tellMore, isOld));
         if (!found) return null;
-        if (lines.size >= MOST_LINES) lines.clear();
+        if (!lines.has(line) && lines.size >= MOST_LINES) lines.clear();
         lines.set(line, found);
         done.push(found.text);
         isWhole &&= found.isWhole;
