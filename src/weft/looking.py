@@ -72,6 +72,7 @@ def inspect_models(
     from weft.inspection.several import compare_models as inspect_both
     from weft.tasks.opening import load_task
 
+    _refuse_several(text)
     bounds = _limits(limits)
     names = [str(first), str(second)]
     tasks = [load_task(Path(folder)) for folder in names]
@@ -96,9 +97,18 @@ def inspect_checkpoints(
     from weft.inspection.learned import inspect_learning
     from weft.tasks.opening import load_task
 
+    _refuse_several(text)
     bounds = _limits(limits)
     task = load_task(Path(folder))
     return Inspections(inspect_learning(Path(folder), task, text, beam_size, bounds))
+
+
+def _refuse_several(text: object) -> None:
+    """Raise UsageError for a list of texts, which `model.inspect` takes."""
+    if not isinstance(text, str):
+        raise UsageError(
+            "text: give one text here, as a str; a list of texts is for model.inspect"
+        )
 
 
 def _limits(given: Mapping[str, int]) -> "Limits":

@@ -252,6 +252,11 @@ def test_what_several_cannot_do_is_refused(
         weft.inspect_models(weft.DEMO, tiny_models["plays"], TEXT)
     with pytest.raises(UsageError, match=r"inspect takes no size; its limits are"):
         weft.inspect_checkpoints(tiny_folder, TEXT, size=3)
+    several: Any = [TEXT, TEXT]
+    with pytest.raises(UsageError, match="text: give one text here"):
+        weft.inspect_checkpoints(tiny_folder, several)
+    with pytest.raises(UsageError, match="text: give one text here"):
+        weft.inspect_models(tiny_folder, tiny_folder, several)
     found = model.inspect([TEXT, TEXT])
     with pytest.raises(UsageError, match=r"x\.png: the name must end in \.html"):
         found.save(tmp_path / "x.png")
