@@ -4,8 +4,8 @@ A picture has: id, name, lang; `rows` and `columns`, how many; `edges`, where ea
 `tops`, the same for rows (above the first is room for heads); `side`, the width of the heads of rows;
 paint(context, first, last, x): the columns from `first` up to `last`, x(column) is where one begins; paintHeads(context);
 read(row, column): what stands there, as a sentence; choose(row, column); and where arrows do not lead from cell to
-cell, move(event, [row, column]); `room`, the width of the box, where it is known. On paper columns may be narrower, by `least` at most (1: as they are), and only the
-first ones, `seen()` of them, are there. */
+cell, move(event, [row, column]); `room`, the width of the box, where it is known.
+On paper columns may be narrower, by `least` at most (1: as they are), and only the first ones, `seen()` of them, are there. */
 
 const woven = new Map(); // the pictures that stand in the page now, by their ids
 const PRINTED = 700; // pixels of a page's width
