@@ -5,7 +5,8 @@ FOLDER holds a translator whose weights CTranslate2 can have (ctranslate2_model.
 Sentences are the first column of --text, each a request of its own. Both servers run beside each
 other, and take turns, round after round; who is not asked stands still. PYTHON has LibreTranslate's
 packages; without --peer Weft is measured alone. Both search with LibreTranslate's beam of 4. The
-client is this process: it costs both servers alike. Nothing else should run meanwhile.
+client is this process: it costs both servers alike. How many of their translations are equal is
+printed first. Nothing else should run meanwhile.
 
     throughput  sentences a second of 1, 8, 32 and 128 clients, and of the engine on a file
     latency     a lone client, and the engine called directly
@@ -20,7 +21,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from serving_measures import MEASURES, Bench
+from serving_measures import MEASURES, Bench, alike
 from serving_servers import serving, with_beam_of_peer
 from side_by_side import DATA, refuse_missing
 
@@ -47,6 +48,8 @@ def main() -> None:
         served = with_beam_of_peer(asked.served or asked.folder, Path(scratch))
         with serving(asked.folder, served, asked.peer, asked.kind) as servers:
             bench = Bench(sentences, servers, asked.rounds, weft.load(served))
+            if asked.peer is not None:
+                asyncio.run(alike(bench))
             for name in asked.only:
                 asyncio.run(MEASURES[name](bench))
 
