@@ -224,6 +224,21 @@ def test_a_part_is_divided_by_heads_and_by_tokens(page, data):
     assert page.evaluate("place.key") == 0
 
 
+def test_of_another_key_only_its_mark_is_drawn_anew(page):
+    chosen = "[...root.querySelectorAll('#wrote-tokens [aria-checked=true]')].map(({ dataset }) => dataset.key)"
+    go(page, part="cross-1", kind="cross", layer=1, key=2)
+    assert page.evaluate(chosen) == ["2"]
+    page.evaluate("globalThis.kept = byId('wrote-parts').firstChild")
+    go(page, key=1)
+    assert page.evaluate(chosen) == ["1"]
+    go(page, layer=0)
+    assert page.evaluate(chosen) == []
+    assert page.evaluate("kept.isConnected")
+    go(page, part="cross-0")
+    assert page.evaluate(chosen) == ["1"]
+    assert not page.evaluate("kept.isConnected")
+
+
 @pytest.mark.long
 def test_parts_are_chosen_by_arrows_and_keep_the_focus(page):
     page.locator("#wrote-parts [aria-checked=true]").focus()
@@ -275,6 +290,9 @@ def test_a_look_is_computed_from_query_and_key(page, data):
             said = reading(page, "onelook-weights")
             values = numbers(said.split(": ", 1)[1].replace("< 0.001", "0"))
             assert values == pytest.approx([scores[key], weights[key]], abs=0.0061)
+            token = page.evaluate("quoted(KINDS[place.kind].keys[place.key])")
+            named = page.locator("#onelook-strips").get_attribute("aria-label")
+            assert f"key of {token}" in named
         assert "recorded, to" in page.locator("#onelook-check").inner_text()
         share = np.array(data["shares"]["written"][kind])[layer, head, step, count - 1]
         wrote = page.locator("#onelook-wrote").inner_text()

@@ -93,6 +93,21 @@ def test_a_translation(load: Any, name: str) -> None:
     assert {node["fate"] for node in nodes} >= {"goes on", "dropped"}
 
 
+@pytest.mark.parametrize("most", [30, 3])
+def test_a_greedy_translation(load: Any, most: int) -> None:
+    """Its maps are those of the search, as many rows of them as are shown."""
+    task = tiny.tiny_task("en-de-modern")
+    limits = {"tokens": 60, "tgt_tokens": most}
+    found = inside(load, task, beamSize=1, limits=limits)
+    written = found["target"]["ids"]
+    weights = in_float64(task.weights)
+    passed = translation_pass(weights, found["source"]["ids"], [2, *written[:-1]])
+    logits = passed.logits.copy()
+    logits[:, :3] = -np.inf  # what is never written
+    assert written == logits.argmax(-1).tolist()
+    check_stream(found, passed, written)
+
+
 @pytest.mark.parametrize("name", ["tiny-shakespeare", "lm-modern", "causal-lm"])
 def test_a_language_model(load: Any, name: str) -> None:
     task = tiny.tiny_task(name)

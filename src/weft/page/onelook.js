@@ -91,6 +91,7 @@ speak({
 
 const LOOK_ROW = 26;
 const LOOK_BARS = { head: 28, bar: 112, score: 26 };
+const [PRODUCT, CARRIED] = [["query", "key", "product"], ["value", "carried"]]; // the strips of the two pictures of numbers
 const APART = 1e-3; // weights that are further from the recorded ones are said to be
 const onelook = { temperature: 1, now: null };
 
@@ -104,7 +105,8 @@ section({
 });
 
 function drawOneLook(box) {
-  Object.assign(onelook, { box, temperature: 1, shape: null, weaves: [] });
+  Object.assign(onelook, { box, temperature: 1, shape: null, weaves: [], room: null });
+  new ResizeObserver(([{ contentRect }]) => (onelook.room = Math.floor(contentRect.width))).observe(box);
 }
 
 function placeOneLook(changed) {
@@ -121,7 +123,7 @@ function placeOneLook(changed) {
 }
 
 // What the frame of the pictures depends on; the rest is painted into it.
-const shapeOfLook = ({ kind, query, keys }) => [kind, Boolean(query), keys.length, place.row, language].join();
+const shapeOfLook = ({ kind, query, keys }) => [kind, Boolean(query), keys.length, language].join();
 
 // The look at the place: its head, its key, and all that is computed of them.
 function lookNow() {
@@ -163,7 +165,7 @@ function softmaxOf(scores, temperature) {
 
 function frameOneLook() {
   const { box, now } = onelook;
-  const room = box.clientWidth; // asked once: what is changed first would be laid out for it
+  const room = (onelook.room ??= box.clientWidth); // kept: to ask for it lays out the page, and this section if it is out of sight
   const say1 = (id) => make("p", { class: "stage", id });
   onelook.controls = make("div", { class: "controls" });
   if (!now.query) {
@@ -176,7 +178,7 @@ function frameOneLook() {
   stages.append(say1("onelook-value"), value, say1("onelook-wrote"));
   box.replaceChildren(onelook.controls, stages, make("p", { class: "small", id: "onelook-check" }), make("p", { class: "caption" }, say("onelook-caption")));
   drawLookControls();
-  onelook.weaves = [weaveStrips(match, room, ["query", "key", "product"], "onelook-strips"), weaveWeights(soft, room), weaveStrips(value, room, ["value", "carried"], "onelook-values")];
+  onelook.weaves = [weaveStrips(match, room, PRODUCT, "onelook-strips"), weaveWeights(soft, room), weaveStrips(value, room, CARRIED, "onelook-values")];
 }
 
 function drawLookControls() {
@@ -275,6 +277,8 @@ function sayLeftOut() {
 function repaintOneLook() {
   const { now, weaves } = onelook;
   if (!weaves?.length) return;
+  weaves[0].grid.setAttribute("aria-label", namesOfStrips(PRODUCT));
+  weaves[2].grid.setAttribute("aria-label", namesOfStrips(CARRIED));
   standInWeave(weaves[0], weaves[0].at);
   standInWeave(weaves[1], [weaves[1].at[0], now.key]);
   standInWeave(weaves[2], weaves[2].at);
@@ -290,8 +294,10 @@ function weaveStrips(box, room, names, id) {
   const read = id === "onelook-strips" ? (_, at) => readProduct(at) : (_, at) => readValue(at);
   const paint = (context, first, last, x) => paintStrips(context, names, first, last, x);
   const paintHeads = (context) => names.forEach((name, i) => paintStripName(context, name, side, (i + 0.5) * LOOK_ROW));
-  return weave(box, { id, room, name: names.map((name) => stripName(name)).join(" · "), rows: names.length, columns: count, edges, tops, side, least: 0.3, paint, paintHeads, read, choose: () => {} });
+  return weave(box, { id, room, name: namesOfStrips(names), rows: names.length, columns: count, edges, tops, side, least: 0.3, paint, paintHeads, read, choose: () => {} });
 }
+
+const namesOfStrips = (names) => names.map(stripName).join(" · ");
 
 function stripName(name) {
   const { key, keys, weights } = onelook.now;

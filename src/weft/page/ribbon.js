@@ -43,11 +43,14 @@ function placeLine(side, tint) {
   const faintFrom = side === WRITTEN ? place.step + OFFSET + 1 : Infinity; // not yet written
   [...line.children].forEach((token, index) => {
     const value = tint?.[index] ?? 0;
+    const look = [shade(Math.abs(value)), value < 0, index === chosen, index >= faintFrom, index === stop, isOffIn(side, index)].join();
+    if (looksOfTokens.get(token) === look) return;
+    looksOfTokens.set(token, look);
     token.style.setProperty("--shade", shade(Math.abs(value)));
     token.classList.toggle("below", value < 0);
     token.classList.toggle("chosen", index === chosen);
     token.classList.toggle("later", index >= faintFrom);
-    token.classList.toggle("off", side === READ && Boolean(data.off?.source.includes(index)));
+    token.classList.toggle("off", isOffIn(side, index));
     token.tabIndex = index === stop ? 0 : -1;
     if (index === chosen) token.setAttribute("aria-current", "true");
     else token.removeAttribute("aria-current");
@@ -55,6 +58,9 @@ function placeLine(side, tint) {
   if (chosen !== null) toBeSeen.set(line, line.children[chosen]);
   if (toBeSeen.size === 1) requestAnimationFrame(keepInLines);
 }
+
+const looksOfTokens = new WeakMap(); // as they are drawn: most stay as they were
+const isOffIn = (side, index) => side === READ && Boolean(data.off?.source.includes(index));
 
 // The token of the side that is read which the place points at, if any.
 function pointedAt(side) {

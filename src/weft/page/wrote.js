@@ -66,7 +66,7 @@ speak({
 
 const WROTE_TOKENS = 12; // so many of the tokens that a part looked at have a row of their own
 const WROTE_STRIP = { head: 26, bar: 56 };
-const wrote = { all: MEAN, parts: null, detail: null, strip: null };
+const wrote = { all: MEAN, parts: null, detail: null, strip: null, marked: null };
 
 section({
   id: "wrote",
@@ -91,7 +91,7 @@ function drawWrote(box) {
 
 function placeWrote(changed) {
   if (changed.has("part") || changed.has("step")) wrote.all = MEAN;
-  if (!["step", "part", "label", "head", "layer", "kind", "key"].some((name) => changed.has(name))) return;
+  if (!["step", "part", "label"].some((name) => changed.has(name))) return markWroteToken();
   const now = sharesNow();
   const chosen = partNow(now);
   title("wrote", say("wrote-title-of", { token: now.token }));
@@ -178,6 +178,7 @@ function drawWroteDetail({ rows, values, at }, chosen) {
   const name = wroteName(row);
   if (!hasHeads(row)) return wrote.detail.replaceChildren(make("p", { class: "small" }, withoutHeads(row, name, values[chosen])));
   const kind = kindOfPart(row);
+  wrote.marked = markedKey(kind, row.layer);
   const { heads, keys } = byHeadAndKey(kind, row.layer, at);
   const lists = [make("div", { id: "wrote-heads" }), make("div", { id: "wrote-tokens" })];
   const title = (text) => make("h3", {}, text);
@@ -185,6 +186,20 @@ function drawWroteDetail({ rows, values, at }, chosen) {
   wrote.detail.replaceChildren(title(say("wrote-by-head", { part: name })), lists[0], title(byToken), lists[1]);
   drawHeadAmounts(lists[0], kind, row, heads);
   drawTokenAmounts(lists[1], kind, row, keys);
+}
+
+// The key that is chosen of a part’s map.
+const markedKey = (kind, layer) => (place.kind === kind && place.layer === layer ? place.key : null);
+
+// Of another map, or place in one, nothing follows here but which token is marked.
+function markWroteToken() {
+  const now = sharesNow();
+  const row = now.rows[partNow(now)];
+  const kind = kindOfPart(row);
+  const list = byId("wrote-tokens");
+  if (!list || !hasHeads(row) || wrote.marked === markedKey(kind, row.layer)) return;
+  wrote.marked = markedKey(kind, row.layer);
+  drawTokenAmounts(list, kind, row, byHeadAndKey(kind, row.layer, now.at).keys);
 }
 
 // Why a part is not divided by heads.
@@ -236,7 +251,7 @@ function drawTokenAmounts(list, kind, { layer, part }, values) {
   const seen = [...values.keys()].filter((key) => isVisible(kind, place.step, key));
   const shown = seen.toSorted((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, WROTE_TOKENS);
   const role = roleOf({ part });
-  const token = (key) => ({ key, name: plainly(keys[key]), lang: SIDES[cols].lang, value: values[key], role, chosen: place.kind === kind && place.layer === layer && place.key === key });
+  const token = (key) => ({ key, name: plainly(keys[key]), lang: SIDES[cols].lang, value: values[key], role, chosen: wrote.marked === key });
   const rows = shown.toSorted((a, b) => a - b).map(token);
   const others = seen.filter((key) => !shown.includes(key));
   const rest = { key: "", name: say("wrote-others", { count: others.length }), value: others.reduce((sum, key) => sum + values[key], 0) };

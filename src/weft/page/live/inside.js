@@ -197,6 +197,29 @@ class Lanes {
   }
 }
 
+// The maps of a greedy search, whose steps are the rows of what it writes.
+class SearchMaps extends Recording {
+  // Take the steps of a search, one at a time, and return what it finds.
+  *during(model, steps) {
+    for (this.step = 0; ; this.step++) {
+      let step;
+      recorded(model, () => (step = steps.next()), this);
+      if (step.done) return step.value;
+      yield;
+    }
+  }
+
+  weights(kind, layer, row, head, weights) {
+    if (row === 0) super.weights(kind, layer, this.step, head, weights);
+  }
+
+  state() {}
+
+  part() {}
+
+  look() {}
+}
+
 // In steps, as all of these: gives {said}, the translation, as soon as it is there; then {early}, all that the maps of
 // attention need; between them it gives way. It returns the rest. `limits`: tokens, tgt_tokens; `constant` has what no
 // text changes: the model’s map, its languages.
@@ -211,26 +234,32 @@ function* insideTranslation(translator, text, { beamSize, limits, constant }) {
   const recording = new Recording();
   let memory;
   recorded(model, () => (memory = model.encode(row)), recording);
-  const best = yield* translator.searching(row, memory, { beamSize }, (kept, step) => lanes.watch(kept, step));
+  const steps = translator.searching(row, memory, { beamSize }, (kept, step) => lanes.watch(kept, step));
+  const seen = new SearchMaps();
+  const best = yield* seen.during(model, steps);
   const translation = translator.textOf(best);
   yield { said: translation };
   const whole = best.finished ? [...best.ids, EOS_ID] : best.ids;
   const written = whole.slice(0, limits.tgt_tokens);
   const read = [BOS_ID, ...written.slice(0, -1)];
   let states;
-  recorded(model, () => {
+  const pass = () => {
     const past = model.start(memory);
     states = model.decode(read, read.map(() => past));
-  }, recording);
+  };
+  const isGreedy = (beamSize ?? card.decoding.beam_size) === 1; // it has computed these maps already
+  if (!isGreedy) recorded(model, pass, recording);
+  const mapOf = (kind) => (isGreedy ? seen : recording).map(kind, read.length);
   const source = { pieces: src.labels(row), ids: row };
   const target = { pieces: tgt.labels(written), ids: written, probabilities: written.map((_, t) => rounded(Math.exp(best.logProbs[t]))) };
   const early = {
     ...constant,
     text: line, translation, cut: ids.length >= limit, max_src_len: limit, finished: best.finished,
     tgt_cut: written.length < whole.length, segments: segments.length, source, target,
-    attention: { cross: recording.map("cross"), encoder: recording.map("encoder"), decoder: recording.map("decoder") },
+    attention: { cross: mapOf("cross"), encoder: recording.map("encoder"), decoder: mapOf("decoder") },
   };
   yield { early };
+  if (isGreedy) recorded(model, pass, recording);
   const logits = model.output(states, read.length);
   const size = logits.length / read.length;
   const shares = sharesOf(model, recording, read, { kinds: [], at: [] }, written, logits);

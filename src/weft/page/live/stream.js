@@ -29,9 +29,9 @@ class Recording {
     if (name === "query") (this.looks[kind] ??= [])[layer] = look;
   }
 
-  // The maps of a kind, (layers, H, rows, keys); what a row may not see is 0.
-  map(kind) {
-    const layers = this.maps[kind] ?? [];
+  // The maps of a kind, (layers, H, rows, keys), of the first `count` rows; what a row may not see is 0.
+  map(kind, count = Infinity) {
+    const layers = (this.maps[kind] ?? []).map((rows) => rows.slice(0, count));
     if (!layers.length) return { shape: [0, 1, 0, 0], values: new Float32Array(0) };
     const rows = layers[0].length;
     const heads = layers[0][0].length;

@@ -3,55 +3,33 @@
 
 /* Operations */
 
-// A matrix (outputs, inputs) times each of the first rows of x, plus the bias.
+// A matrix (outputs, inputs) times each of the first rows of x, plus the bias. What is added to an index is cut to 32 bits
+// (| 0), as a sum that may be larger is checked each time: that takes a quarter of the time.
 function linear(x, rows, map) {
-  const { inputs, outputs } = map;
+  const { inputs, outputs, bias } = map;
   const y = new Float32Array(rows * outputs);
   let row = 0;
-  for (; row + 4 <= rows; row += 4) linearOfFour(x, row * inputs, map, y, row * outputs);
+  if (rows >= 4) {
+    const packed = new Float64Array(4 * inputs);
+    for (; row + 4 <= rows; row += 4) linearOfFour(packFour(x, row * inputs, inputs, packed), map, y, row * outputs);
+  }
   for (; row < rows; row++) linearOfOne(x, row * inputs, map, y, row * outputs);
+  if (bias) for (let at = 0, i = 0; at < y.length; at++, i = i + 1 === outputs ? 0 : i + 1) y[at] += bias[i];
   return y;
 }
 
-// One row of x by four rows of the matrix at a time.
-function linearOfOne(x, from, { weight, bias, inputs, outputs }, y, to) {
-  const second = inputs;
-  const third = 2 * inputs;
-  const fourth = 3 * inputs;
+// One row of x by eight rows of the matrix at a time.
+function linearOfOne(x, from, { weight, inputs, outputs }, y, to) {
   let output = 0;
-  for (; output + 4 <= outputs; output += 4) {
-    let w = output * inputs;
-    let a = 0;
-    let b = 0;
-    let c = 0;
-    let d = 0;
-    for (let i = from; i < from + inputs; i++, w++) {
-      const value = x[i];
-      a += value * weight[w];
-      b += value * weight[w + second];
-      c += value * weight[w + third];
-      d += value * weight[w + fourth];
-    }
-    y[to + output] = a;
-    y[to + output + 1] = b;
-    y[to + output + 2] = c;
-    y[to + output + 3] = d;
-  }
-  for (; output < outputs; output++) {
-    let sum = 0;
-    for (let i = 0, w = output * inputs; i < inputs; i++) sum += x[from + i] * weight[w + i];
-    y[to + output] = sum;
-  }
-  if (bias) for (let i = 0; i < outputs; i++) y[to + i] += bias[i];
-}
-
-// Four rows of x by two rows of the matrix at a time: each number that is read is used several times.
-function linearOfFour(x, from, { weight, bias, inputs, outputs }, y, to) {
-  const second = inputs;
-  const third = 2 * inputs;
-  const fourth = 3 * inputs;
-  let output = 0;
-  for (; output + 2 <= outputs; output += 2) {
+  for (; output + 8 <= outputs; output = (output + 8) | 0) {
+    const first = Math.imul(output, inputs);
+    const second = (first + inputs) | 0;
+    const third = (second + inputs) | 0;
+    const fourth = (third + inputs) | 0;
+    const fifth = (fourth + inputs) | 0;
+    const sixth = (fifth + inputs) | 0;
+    const seventh = (sixth + inputs) | 0;
+    const eighth = (seventh + inputs) | 0;
     let a = 0;
     let b = 0;
     let c = 0;
@@ -60,13 +38,62 @@ function linearOfFour(x, from, { weight, bias, inputs, outputs }, y, to) {
     let f = 0;
     let g = 0;
     let h = 0;
-    for (let i = from, v = output * inputs, w = v + inputs; i < from + inputs; i++, v++, w++) {
-      const upper = weight[v];
-      const lower = weight[w];
-      const one = x[i];
-      const two = x[i + second];
-      const three = x[i + third];
-      const four = x[i + fourth];
+    for (let i = 0; i < inputs; i = (i + 1) | 0) {
+      const value = x[(from + i) | 0];
+      a += value * weight[(first + i) | 0];
+      b += value * weight[(second + i) | 0];
+      c += value * weight[(third + i) | 0];
+      d += value * weight[(fourth + i) | 0];
+      e += value * weight[(fifth + i) | 0];
+      f += value * weight[(sixth + i) | 0];
+      g += value * weight[(seventh + i) | 0];
+      h += value * weight[(eighth + i) | 0];
+    }
+    y[to + output] = a;
+    y[to + output + 1] = b;
+    y[to + output + 2] = c;
+    y[to + output + 3] = d;
+    y[to + output + 4] = e;
+    y[to + output + 5] = f;
+    y[to + output + 6] = g;
+    y[to + output + 7] = h;
+  }
+  for (; output < outputs; output++) {
+    let sum = 0;
+    for (let i = 0, w = output * inputs; i < inputs; i++) sum += x[from + i] * weight[w + i];
+    y[to + output] = sum;
+  }
+}
+
+// Four rows of x beside each other, number by number, in double precision.
+function packFour(x, from, inputs, packed) {
+  for (let row = 0; row < 4; row++) {
+    for (let i = 0; i < inputs; i++) packed[4 * i + row] = x[from + row * inputs + i];
+  }
+  return packed;
+}
+
+// Four packed rows by two rows of the matrix at a time: each number that is read is used several times.
+function linearOfFour(packed, { weight, inputs, outputs }, y, to) {
+  let output = 0;
+  for (; output + 2 <= outputs; output = (output + 2) | 0) {
+    const first = Math.imul(output, inputs);
+    const second = (first + inputs) | 0;
+    let a = 0;
+    let b = 0;
+    let c = 0;
+    let d = 0;
+    let e = 0;
+    let f = 0;
+    let g = 0;
+    let h = 0;
+    for (let i = 0, at = 0; i < inputs; i = (i + 1) | 0, at = (at + 4) | 0) {
+      const upper = weight[(first + i) | 0];
+      const lower = weight[(second + i) | 0];
+      const one = packed[at];
+      const two = packed[(at + 1) | 0];
+      const three = packed[(at + 2) | 0];
+      const four = packed[(at + 3) | 0];
       a += one * upper;
       b += two * upper;
       c += three * upper;
@@ -76,35 +103,24 @@ function linearOfFour(x, from, { weight, bias, inputs, outputs }, y, to) {
       g += three * lower;
       h += four * lower;
     }
-    const more = bias ? bias[output] : 0;
-    y[to + output] = a + more;
-    y[to + outputs + output] = b + more;
-    y[to + 2 * outputs + output] = c + more;
-    y[to + 3 * outputs + output] = d + more;
-    const next = bias ? bias[output + 1] : 0;
-    y[to + output + 1] = e + next;
-    y[to + outputs + output + 1] = f + next;
-    y[to + 2 * outputs + output + 1] = g + next;
-    y[to + 3 * outputs + output + 1] = h + next;
+    y[to + output] = a;
+    y[to + outputs + output] = b;
+    y[to + 2 * outputs + output] = c;
+    y[to + 3 * outputs + output] = d;
+    y[to + output + 1] = e;
+    y[to + outputs + output + 1] = f;
+    y[to + 2 * outputs + output + 1] = g;
+    y[to + 3 * outputs + output + 1] = h;
   }
-  for (; output < outputs; output++) {
-    let w = output * inputs;
-    let a = 0;
-    let b = 0;
-    let c = 0;
-    let d = 0;
-    for (let i = from; i < from + inputs; i++, w++) {
-      const value = weight[w];
-      a += x[i] * value;
-      b += x[i + second] * value;
-      c += x[i + third] * value;
-      d += x[i + fourth] * value;
-    }
-    const more = bias ? bias[output] : 0;
-    y[to + output] = a + more;
-    y[to + outputs + output] = b + more;
-    y[to + 2 * outputs + output] = c + more;
-    y[to + 3 * outputs + output] = d + more;
+  for (; output < outputs; output++) linearOfLast(packed, { weight, inputs, outputs }, output, y, to);
+}
+
+// The last row of a matrix with an odd number of them.
+function linearOfLast(packed, { weight, inputs, outputs }, output, y, to) {
+  for (let row = 0; row < 4; row++) {
+    let sum = 0;
+    for (let i = 0; i < inputs; i++) sum += packed[4 * i + row] * weight[output * inputs + i];
+    y[to + row * outputs + output] = sum;
   }
 }
 
