@@ -186,6 +186,43 @@ def test_a_line_keeps_nothing_of_who_has_nothing_in_it() -> None:
     in_loop(test)
 
 
+def test_what_waits_is_not_looked_at_one_by_one_while_nothing_is_over() -> None:
+    """It would take the lock from all others for tens of milliseconds, twenty times a second."""
+
+    async def test() -> None:
+        line = Line(1)
+        requests = [jobs_of("one", 50) for _ in range(20)]
+        for jobs in requests:
+            line.put(CALLS, jobs)
+        looked = []
+        for job in line.jobs():
+            why_over = job.why_over
+            job.why_over = lambda job=job, why=why_over: looked.append(job) or why()  # type: ignore[method-assign]
+        assert line.drop_over() == []
+        assert len(looked) == len(requests)
+
+    in_loop(test)
+
+
+def test_what_was_given_up_is_dropped_though_its_client_stays() -> None:
+    async def test() -> None:
+        line = Line(1)
+        given_up, kept = jobs_of("one", 5), jobs_of("one", 5)
+        late = jobs_of("two", 3)
+        for jobs in (given_up, kept, late):
+            line.put(CALLS, jobs)
+        late[0].caller.deadline = 0.0
+        (begun,) = line.take(CALLS, 1)
+        for job in given_up:
+            job.future.cancel()
+        dropped = line.drop_over()
+        assert set(dropped) == {*given_up, *late} - {begun}
+        assert list(line.jobs()) == kept
+        assert line.drop_over() == []
+
+    in_loop(test)
+
+
 def end_others(line: Line, count: int) -> None:
     """Take jobs, and end those that are not of the client that stays."""
     for job in line.take(CALLS, count):

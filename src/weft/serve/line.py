@@ -50,6 +50,8 @@ class Line:
         self.max_waiting = max_waiting
         # models without jobs are not among them: one that was replaced would stay
         self.num_waiting: Counter[Runner] = Counter()
+        # the last job of each request that waits: all of its jobs are over at once
+        self._lasts: set[Job] = set()
         self.rate = _FIRST_RATE  # units a second, of one thread
         self._num_steps = 0
         self._clients: dict[str, _Client] = {}
@@ -70,13 +72,14 @@ class Line:
         client.jobs += len(jobs)
         client.backlog += sum(job.rest for job in jobs)
         self.num_waiting[runner] += len(jobs)
+        self._lasts.add(jobs[-1])
 
     def take(self, runner: Runner, count: int) -> list[Job]:
         """Take up to `count` jobs, each of the client that was given least by then."""
         taken: list[Job] = []
         while len(taken) < count and (client := self._least(runner)):
             job = client.waiting[runner].popleft()
-            self._removed(client, runner, 1)
+            self._removed(client, runner, [job])
             job.began = time.monotonic()
             self._charge(client, job, job.cost)
             taken.append(job)
@@ -122,14 +125,17 @@ class Line:
 
     def drop_over(self) -> list[Job]:
         """Remove the waiting jobs that nobody waits for, or whose time is over; return them."""
+        names = {last.client for last in self._lasts if last.why_over()}
         dropped: list[Job] = []
-        for client in self._clients.values():
+        for client in [self._clients[name] for name in names]:
             for runner, waiting in list(client.waiting.items()):
                 kept: deque[Job] = deque()
+                gone: list[Job] = []
                 for job in waiting:
-                    (dropped if job.why_over() else kept).append(job)
+                    (gone if job.why_over() else kept).append(job)
                 client.waiting[runner] = kept
-                self._removed(client, runner, len(waiting) - len(kept))
+                self._removed(client, runner, gone)
+                dropped += gone
         for job in dropped:
             self.ended(job)
         return dropped
@@ -194,13 +200,14 @@ class Line:
         ]
         return min(waiting, key=lambda client: client.given, default=None)
 
-    def _removed(self, client: _Client, runner: Runner, count: int) -> None:
+    def _removed(self, client: _Client, runner: Runner, jobs: Sequence[Job]) -> None:
         """Count jobs of a client out, and forget a model that has no other."""
         if not client.waiting[runner]:
             del client.waiting[runner]
-        self.num_waiting[runner] -= count
+        self.num_waiting[runner] -= len(jobs)
         if not self.num_waiting[runner]:
             del self.num_waiting[runner]
+        self._lasts.difference_update(jobs)
 
     def _charge(self, client: _Client, job: Job, units: float) -> None:
         client.given += units
