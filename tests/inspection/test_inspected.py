@@ -190,16 +190,21 @@ def test_several_texts_make_a_sequence_of_inspections(
 ) -> None:
     """Each is as if it were alone."""
     texts = [TEXT, "My mother is reading a book."]
-    both = weft.load(weft.DEMO).inspect(texts)
+    model = weft.load(weft.DEMO)
+    both = model.inspect(texts)
     assert isinstance(both, weft.Inspections)
     assert (both.kind, both.names, both.notes) == ("sentences", texts, [])
     assert [one.text for one in both] == texts
     assert (len(both), both[-1].text, len(both[:1])) == (2, texts[1], 1)
     assert both[0].to_dict() == seen.to_dict()
-    short = weft.load(weft.DEMO).inspect(texts, tokens=4)
+    short = model.inspect(texts, tokens=4)
     assert [len(one.source) for one in short] == [4, 4]
     assert repr(both).split("\n") == both.lines()
     assert set(seen.lines()) < set(both.lines())
+    titles = [
+        FRAME.match(found._repr_html_())[1] for found in (both, model.inspect([TEXT]))
+    ]
+    assert titles == [f"What the model does with {what}" for what in ("2 texts", TEXT)]
     again = copy.deepcopy(both)
     assert again[0].attention.cross.sizes == seen.attention.cross.sizes
     assert copy.copy(both).names == texts

@@ -326,8 +326,9 @@ class Inspections(Shown, Sequence[Inspection]):
         write_report(self.found, path)
 
     def _repr_html_(self) -> str:
+        texts = f"{len(self)} texts" if len(self) > 1 else self[0].text
         title = {
-            "sentences": f"What the model does with {len(self)} texts",
+            "sentences": f"What the model does with {texts}",
             "models": f"What two models do with: {self[0].text}",
             "checkpoints": f"What the model did while it learned with: {self[0].text}",
         }[self.kind]
