@@ -9,6 +9,7 @@ import pytest
 
 from weft.inspection.tokens import Vectors
 from weft.inspection.translation import TranslationInspection
+from weft.predict.alignment import WordAlignment
 
 # The colours in a part of a canvas; it is copied, as the browser complains of reading one often.
 READ = """(canvas, x, y, width, height) => {
@@ -205,6 +206,71 @@ def test_each_head_has_a_sentence_by_rule_with_its_number(
     row = [pixel(page, 2, key)[3] for key in range(cross.shape[-1])]
     assert page.evaluate("isFlat('cross', 0, 0)")
     assert min(row) > 0
+
+
+def test_a_head_that_follows_the_words_is_told_from_one_that_follows_the_corners(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    src = [piece.replace("▁", "") for piece in inspection.src_pieces[:-1]]
+    places = [place for place, word in enumerate(src) if word]
+    tgt = list(inspection.tgt_pieces)
+    tgt = tgt[:-1] if tgt[-1] == "<eos>" else tgt
+    queries, keys = inspection.cross.shape[2:]
+    words = [places[-1 - row % len(places)] for row in range(len(tgt))]
+    pairs = [(places.index(place), row) for row, place in enumerate(words)]
+    alignment = WordAlignment([word for word in src if word], tgt, pairs)
+    follows = np.full((queries, keys), 0.1 / (keys - 1))
+    follows[range(len(tgt)), words] = 0.9
+    slope = (keys - 1) / (queries - 1)
+    band = np.abs(np.arange(keys) - np.arange(queries)[:, None] * slope) <= 1
+    chance = band.mean()
+    weak = np.where(band, 0.45 / band.sum(1)[:, None], 0.55 / (~band).sum(1)[:, None])
+    cross = np.stack([[follows, weak]]).astype(np.float32)
+    page = open_page(replace(inspection, cross=cross, alignment=alignment))
+    assert page.evaluate("ruleOf('cross', 0, 0).rule") == "translated"
+    value = page.evaluate("ruleOf('cross', 0, 0).value")
+    mean = follows[range(len(tgt)), words].sum() / queries
+    assert value == pytest.approx(mean, abs=1e-4)
+    # of the band's weight so much is not more than even looks have there
+    assert (0.45 - chance) / (1 - chance) < 0.4
+    assert page.evaluate("ruleOf('cross', 0, 1).rule") != "diagonal"
+    caption = page.locator("#looks-caption").inner_text()
+    assert "one token to each side" in caption
+    assert "“Word by word”" in caption
+
+
+def test_a_translators_decoder_is_at_what_was_just_written(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    size = inspection.decoder.shape[-1]
+    own = np.eye(size)
+    before = np.eye(size, k=-1)
+    before[0, 0] = 1
+    decoder = np.stack([[own, before]]).astype(np.float32)
+    page = open_page(replace(inspection, decoder=decoder))
+    choose(page, "Decoder")
+    said = page.locator(".head:not([data-head='-1'])").all_inner_texts()
+    assert said == [
+        "1 what was just written, 1.00",
+        "2 the one before what was just written, 1.00",
+    ]
+
+
+def test_a_flat_head_is_not_said_to_be_flat_where_its_row_is_not(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    queries, keys = inspection.cross.shape[2:]
+    flat = np.full((queries, keys), 1 / keys)
+    flat[1] = 0.65 / (keys - 1)
+    flat[1, 0] = 0.35
+    cross = np.broadcast_to(flat, (1, 2, *flat.shape)).astype(np.float32)
+    page = open_page(replace(inspection, cross=cross))
+    prose = page.locator("#looks-prose")
+    assert page.evaluate("isFlat('cross', 0, 0)")
+    assert "This head is flat" in prose.inner_text()
+    page.evaluate("go({ step: 1 })")
+    assert "layer 1, head 1 looks most at" in prose.inner_text()
+    assert "On average over all rows" in prose.inner_text()
 
 
 @pytest.mark.parametrize(

@@ -199,8 +199,24 @@ def test_every_share_is_shown_and_they_add_up_to_the_logit(page, data):
         total, logit = numbers(page.locator("#wrote-sum").inner_text())[:2]
         assert total == pytest.approx(logit, abs=0.011)
         assert logit == pytest.approx(shares["logit"][step], abs=0.0051)
-        logit_said = f"a logit of {shares['logit'][step]:.2f}".replace("-", "−")
-        assert logit_said in page.locator("#wrote-prose").inner_text()
+        side = "above" if logit > 0 else "below"
+        count = data["choices"]["count"]
+        said = f"lies {abs(shares['logit'][step]):.2f} {side} the mean of all {count:,}"
+        assert said in page.locator("#wrote-prose").inner_text()
+        largest = page.evaluate("mostApart()")
+        assert largest >= data["shares"]["error"]
+        assert largest >= page.evaluate(
+            "(({ values, logit }) => Math.abs(values.reduce((a, b) => a + b, 0) - logit))(sharesNow())"
+        )
+
+
+def test_how_much_less_probable_the_second_is_follows_from_what_is_shown(page, data):
+    for step in range(len(data["target"]["ids"])):
+        go(page, step=step)
+        said = page.locator("#choosing-prose").inner_text()
+        found = re.search(r"is ([\d.]+) behind.* makes it ([\d,.]+) times", said)
+        less, times = (float(each.replace(",", "")) for each in found.groups())
+        assert times == pytest.approx(np.exp(less), abs=0.0501 if times < 10 else 0.51)
 
 
 def test_a_part_is_divided_by_heads_and_by_tokens(page, data):

@@ -99,6 +99,15 @@ def test_what_the_steps_and_losses_are_is_said(learned: Any) -> None:
     assert "标签平滑" in said
 
 
+def test_a_step_without_choices_knows_how_many_tokens_there_are(
+    learned: Any, steps: list[TranslationInspection]
+) -> None:
+    learned.evaluate("delete whole.inspections[0].choices; turn(0)")
+    count = steps[2].model.to_data()["vocabulary"]["target"]
+    prose = learned.locator("#wrote-prose").inner_text()
+    assert f"the mean of all {count:,} tokens" in prose
+
+
 def test_a_link_opens_one_step_and_play_leads_to_the_end(learned: Any) -> None:
     learned.goto(f"{learned.url.split('#')[0]}#t=3&i=2")
     learned.reload()

@@ -673,7 +673,9 @@ def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> N
     assert chosen.get_attribute("title") == "Layer 1, head 2"
     tokens.nth(1).click()
     said = page.locator("#looks-reading").inner_text()
-    assert said.startswith("After “start”, to write “a”, the decoder looks at “Hund”: ")
+    assert said.startswith(
+        "After “start”, to write “a”, layer 1, head 2 looks at “Hund”: "
+    )
     page.get_by_role("button", name="Next step").click()
     assert page.locator("#step-count").inner_text() == "2 of 5"
     # it is drawn when it comes near

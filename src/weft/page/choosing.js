@@ -189,9 +189,9 @@ function sayChoosing() {
   title("choosing", say("choosing-title-of", { token: quoted(piece) }));
   const values = { count: grouped(data.choices.count), first: quoted(pieceOf(ids[0])), value: likely(probabilities[0]) };
   const sentences = [say("choosing-prose", values)];
-  const less = logits[0] - logits[1];
-  const times = Math.exp(less);
-  if (ids.length > 1) sentences.push(say("choosing-second", { second: quoted(pieceOf(ids[1])), less: less.toFixed(2), times: times < 10 ? times.toFixed(1) : grouped(Math.round(times)) }));
+  const less = (logits[0] - logits[1]).toFixed(2);
+  const times = Math.exp(less); // of the number that is shown, so that it can be computed again
+  if (ids.length > 1) sentences.push(say("choosing-second", { second: quoted(pieceOf(ids[1])), less, times: times < 10 ? times.toFixed(1) : grouped(Math.round(times)) }));
   const rank = ids.indexOf(id);
   if (rank > 0) sentences.push(say("choosing-stands", { token: quoted(piece), rank: rank + 1 }));
   if (rank < 0) sentences.push(say("choosing-stands-far", { token: quoted(piece), listed: ids.length, value: likely(probabilityAt(place.step)) }));

@@ -5,6 +5,7 @@
   let large; // the picture of the chosen head
   let beside; // that of the kept one
   let lines;
+  let told = null; // the pairs of words that the heads' rules were told with
 
   section({
     id: "looks",
@@ -139,14 +140,24 @@
     const most = key ?? own.indexOf(Math.max(...own));
     const values = { query: quoted(spec.queries[row]), key: quoted(spec.keys[most]), weight: number(within(weight, row).values[most]) };
     const isStep = KINDS[place.kind].rows === WRITTEN; // it looks from what was read last
-    const sentence = `${key === null ? "looks-most" : "looks-at"}${isStep ? (OFFSET ? "-lm" : "-written") : ""}`;
-    const said = [say(sentence, isStep ? { ...values, query: quoted(readAt(row)), next: quoted(writtenAt(row).piece) } : values)];
+    const { who, isOne } = whoLooks();
+    const sentence = `${key === null ? "looks-most" : "looks-at"}${isStep ? (OFFSET ? "-lm" : "-written") : isOne ? "" : "-by"}`;
+    const said = [say(sentence, isStep ? { ...values, who, query: quoted(readAt(row)), next: quoted(writtenAt(row).piece) } : { ...values, who })];
     if (hasWritten(place.kind)) {
       const carried = within(writtenOf(place.kind, place.layer, place.head), row).values[most];
       said.push(say("looks-carried", { value: signed(carried), piece: heldBy(row) }));
     }
     if (spec.mode === "difference") said.push(say("looks-apart", { value: signed(own[most], 3) }));
     return joined(said);
+  }
+
+  // One layer and head of many; of a single map there is no need to name it.
+  function whoLooks() {
+    const { kind, layer, head } = place;
+    const { layers, heads } = KINDS[kind];
+    if (layers * heads === 1) return { who: say(OFFSET ? "looks-model" : "looks-decoder"), isOne: true };
+    const name = heads === 1 ? "looks-layer" : head === MEAN ? "looks-mean" : "looks-head";
+    return { who: say(name, { layer: layer + 1, head: head + 1 }), isOne: false };
   }
 
   // Whose logit a row is carried into: its token's, or that of a classifier's most probable label.
@@ -184,16 +195,31 @@
     const hue = roleOfSide(KINDS[kind].cols);
     const flat = isFlat(kind, layer, head);
     whenSeen(canvas, () => paintThumbnail(canvas, { ...map, hue, top: 1, isFlat: flat, isVisible: (r, k) => isVisible(kind, r, k) }));
-    const number_ = KINDS[kind].heads === 1 ? layer + 1 : head === MEAN ? say("mean") : head + 1;
-    const rule = head === MEAN ? (flat ? sayRule(ruleOf(kind, layer, head), kind) : "") : sayRule(ruleOf(kind, layer, head), kind);
-    const name = nameOf(kind, layer, head);
-    const text = make("span", {}, make("b", {}, `${number_}`), rule && ` ${rule}`);
-    const more = { "data-layer": layer, "data-head": head, title: name, "aria-label": `${number_} ${rule}; ${name}` };
-    const button = make("button", { type: "button", role: "radio", class: "head", click: () => go({ layer, head }), ...more }, canvas, text);
+    const more = { "data-layer": layer, "data-head": head, title: nameOf(kind, layer, head) };
+    const button = make("button", { type: "button", role: "radio", class: "head", click: () => go({ layer, head }), ...more }, canvas, make("span"));
+    tellRule(button);
     const [rows, columns] = map.shape;
     canvas.style.setProperty("aspect-ratio", `${columns} / ${rows}`);
     canvas.style.setProperty("width", `min(100%, ${((columns / rows) * 6).toFixed(2)}rem)`);
     return button;
+  }
+
+  // Of a mean it is said only that it is flat.
+  const ruleSaid = (kind, layer, head) => (head === MEAN && !isFlat(kind, layer, head) ? "" : sayRule(ruleOf(kind, layer, head), kind));
+
+  function tellRule(button) {
+    const { kind } = place;
+    const [layer, head] = [button.dataset.layer, button.dataset.head].map(Number);
+    const rule = ruleSaid(kind, layer, head);
+    const number_ = KINDS[kind].heads === 1 ? layer + 1 : head === MEAN ? say("mean") : head + 1;
+    button.lastChild.replaceChildren(make("b", {}, `${number_}`), rule && ` ${rule}`);
+    button.setAttribute("aria-label", `${number_} ${rule}; ${nameOf(kind, layer, head)}`);
+    told = pairsNow();
+  }
+
+  // Once more, where it is known only now which words belong to each other.
+  function tellRules() {
+    if (told !== pairsNow()) byId("looks-heads").querySelectorAll("button").forEach(tellRule);
   }
 
   function moveInHeads(event) {
@@ -207,6 +233,7 @@
   /* The chosen one */
 
   function showHead() {
+    tellRules();
     for (const button of byId("looks-heads").querySelectorAll("button")) {
       const isChosen = Number(button.dataset.layer) === place.layer && Number(button.dataset.head) === place.head;
       button.setAttribute("aria-checked", isChosen);
@@ -214,7 +241,7 @@
     }
     const { kind, layer, head } = place;
     const isOne = KINDS[kind].layers * KINDS[kind].heads === 1;
-    const rule = head === MEAN && !isFlat(kind, layer, head) ? "" : sayRule(ruleOf(kind, layer, head), kind);
+    const rule = ruleSaid(kind, layer, head);
     byId("looks-name").textContent = joined([say(`map-${kind}`), ...(isOne ? [] : [nameOf(kind, layer, head)]), ...(rule ? [rule] : [])], say("colon"));
     drawModes();
     drawKept();
@@ -235,8 +262,12 @@
   function sayProse() {
     const { kind, layer, head } = place;
     const { layers, heads } = KINDS[kind];
-    const said = [say(layers * heads === 1 ? "looks-one" : "looks-many", { count: layers * heads, layers, heads }), readingHere()];
-    if (isFlat(kind, layer, head)) said.push(say(layers * heads === 1 ? "looks-flat-one" : "looks-flat"));
+    const isOne = layers * heads === 1;
+    const said = [say(isOne ? "looks-one" : "looks-many", { count: layers * heads, layers, heads }), readingHere()];
+    if (isFlat(kind, layer, head)) {
+      const isSo = isRowFlat(kind, weightsOf(kind, layer, head), rowIn(kind));
+      said.push(say(`looks-flat${isOne ? "-one" : ""}${isSo ? "" : "-average"}`));
+    }
     return [joined(said)];
   }
 
@@ -244,6 +275,7 @@
     const { kind, layer, head } = place;
     const caption = kind === "decoder" && WRITTEN === "text" ? "causal" : kind;
     const said = [say(`caption-${caption}`)];
+    if (kind === "cross") said.push(say("looks-diagonal"), ...(rulesOf(kind).rules.some(({ rule }) => rule === "translated") ? [say("looks-translated")] : []));
     if (kind === "decoder") said.push(say("looks-masked"));
     if (head === MEAN) said.push(say("mean-caption").trim());
     if (modeHere(kind) === "written") said.push(say(WRITTEN ? "looks-written-caption" : "looks-written-label"));
@@ -293,16 +325,27 @@
       "looks-many": "The model looks with {count} heads here ({layers} layers of {heads}), each in its own way; what each does is found by rule, with the mean weight on what the rule names.",
       "looks-one": "The model has one way to look here.",
       "looks-flat": "This head is flat: it looks at everything alike, and tells nothing of what belongs together.",
+      "looks-flat-average": "On average over all rows this head is flat: it looks at nearly everything alike, and tells little of what belongs together.",
+      "looks-flat-one-average": "On average over all rows these looks are flat: they are at nearly everything alike, and tell little of what belongs together.",
       "looks-flat-one": "These looks are flat: they are at everything alike, and tell nothing of what belongs together.",
       "looks-at": "{query} looks at {key}: {weight}.",
+      "looks-at-by": "In {who}, {query} looks at {key}: {weight}.",
       "looks-most": "{query} looks most at {key}: {weight}.",
-      "looks-at-written": "After {query}, to write {next}, the decoder looks at {key}: {weight}.",
-      "looks-most-written": "After {query}, to write {next}, the decoder looks most at {key}: {weight}.",
-      "looks-at-lm": "Having read {query}, to foretell {next}, the model looks at {key}: {weight}.",
-      "looks-most-lm": "Having read {query}, to foretell {next}, the model looks most at {key}: {weight}.",
+      "looks-most-by": "In {who}, {query} looks most at {key}: {weight}.",
+      "looks-at-written": "After {query}, to write {next}, {who} looks at {key}: {weight}.",
+      "looks-most-written": "After {query}, to write {next}, {who} looks most at {key}: {weight}.",
+      "looks-at-lm": "Having read {query}, to foretell {next}, {who} looks at {key}: {weight}.",
+      "looks-most-lm": "Having read {query}, to foretell {next}, {who} looks most at {key}: {weight}.",
+      "looks-decoder": "the decoder",
+      "looks-model": "the model",
+      "looks-layer": "layer {layer}",
+      "looks-head": "layer {layer}, head {head}",
+      "looks-mean": "the mean of layer {layer}’s heads",
       "looks-carried": "That carried {value} into the logit of {piece}.",
       "looks-apart": "That is {value} against the kept one.",
       "looks-masked": "Hatched is what cannot be seen.",
+      "looks-diagonal": "“The diagonal” is a band from corner to corner, up to one token to each side of the line; like every rule it is named only where it has far more weight than even looks would have there.",
+      "looks-translated": "“The word it translates” is the word, or words, that “Word by word” on this page gives.",
       "looks-map": "The chosen head; arrow keys lead from number to number",
       "looks-beside": "The kept head",
       "looks-shown": "Show",
@@ -325,16 +368,27 @@
       "looks-many": "模型在这里用 {count} 个头去看（{layers} 层，每层 {heads} 个），各有各的方式；每个头做什么由规则判定，附上规则所指之处的平均权重。",
       "looks-one": "模型在这里只有一种看法。",
       "looks-flat": "这个头是平坦的：它对一切同等看待，并不说明哪些词元相关。",
+      "looks-flat-average": "就各行平均而言，这个头是平坦的：它对一切几乎同等看待，很少说明哪些词元相关。",
+      "looks-flat-one-average": "总的来说，这些看是平坦的：对一切几乎同等看待，很少说明哪些词元相关。",
       "looks-flat-one": "这些看是平坦的：对一切同等看待，并不说明哪些词元相关。",
       "looks-at": "{query} 关注 {key}：{weight}。",
+      "looks-at-by": "在{who}中，{query} 关注 {key}：{weight}。",
       "looks-most": "{query} 最关注 {key}：{weight}。",
-      "looks-at-written": "在 {query} 之后，为写 {next}，解码器关注 {key}：{weight}。",
-      "looks-most-written": "在 {query} 之后，为写 {next}，解码器最关注 {key}：{weight}。",
-      "looks-at-lm": "读到 {query} 之后，为预测 {next}，模型关注 {key}：{weight}。",
-      "looks-most-lm": "读到 {query} 之后，为预测 {next}，模型最关注 {key}：{weight}。",
+      "looks-most-by": "在{who}中，{query} 最关注 {key}：{weight}。",
+      "looks-at-written": "在 {query} 之后，为写 {next}，{who}关注 {key}：{weight}。",
+      "looks-most-written": "在 {query} 之后，为写 {next}，{who}最关注 {key}：{weight}。",
+      "looks-at-lm": "读到 {query} 之后，为预测 {next}，{who}关注 {key}：{weight}。",
+      "looks-most-lm": "读到 {query} 之后，为预测 {next}，{who}最关注 {key}：{weight}。",
+      "looks-decoder": "解码器",
+      "looks-model": "模型",
+      "looks-layer": "第 {layer} 层",
+      "looks-head": "第 {layer} 层第 {head} 个头",
+      "looks-mean": "第 {layer} 层各头的平均",
       "looks-carried": "这给 {piece} 的 logit 带来 {value}。",
       "looks-apart": "与保留的那张相差 {value}。",
       "looks-masked": "画斜线处是看不见的。",
+      "looks-diagonal": "“对角线”是从一角到另一角的带子，线的每一侧至多一个词元；和每条规则一样，只有当那里的权重远多于均匀地看时才说它。",
+      "looks-translated": "“它所译的词”是本页“逐词对应”所给的词。",
       "looks-map": "所选的头；方向键逐个移动",
       "looks-beside": "保留的头",
       "looks-shown": "显示",

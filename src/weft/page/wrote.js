@@ -5,16 +5,19 @@ speak({
     "wrote-title": "Who wrote it",
     "wrote-title-of": "Who wrote {token}",
     "wrote-prose-written":
-      "{token} has a logit of {logit}, above the mean of all {count} tokens. That number is a sum: every part of the model has written " +
+      "The logit of {token} lies {height} {side} the mean of all {count} tokens. That number is a sum: every part of the model has written " +
       "its share of it, and the shares add up exactly.",
-    "wrote-above-mean": "above the mean of all labels",
-    "wrote-above-zero": "counted from zero",
-    "wrote-prose-label": "{token} has a logit of {logit}, {above}. That number is a sum: every part has its share of it.",
+    "wrote-above": "above",
+    "wrote-below": "below",
+    "wrote-prose-label-mean": "The logit of {token} lies {height} {side} the mean of all labels. That number is a sum: every part has its share of it.",
+    "wrote-prose-label-zero": "The logit of {token} is {logit}. That number is a sum: every part has its share of it.",
     "wrote-prose-source": "{share} of it, {percent} %, came directly from looks at the source; other parts have read what these brought.",
     "wrote-prose-source-alone": "{share} of it came directly from looks at the source; other parts have read what these brought.",
     "wrote-prose-most": "The most came from “{part}”: {value}.",
     "wrote-parts": "Shares of each part",
-    "wrote-sum": "Sum {sum}; the logit is {logit}; they differ by {error} (at most {most} at any token here).",
+    "wrote-sum": "Sum {sum}; the logit less the mean is {logit}; they differ by {error} (at most {most} at any token here).",
+    "wrote-sum-label-mean": "Sum {sum}; the logit less the mean is {logit}; they differ by {error} (at most {most} at any label).",
+    "wrote-sum-label-zero": "Sum {sum}; the logit is {logit}; they differ by {error} (at most {most} at any label).",
     "wrote-by-head": "“{part}”, by head",
     "wrote-by-token": "and by the token that it looked at",
     "wrote-by-token-head": "and by the token that head {head} looked at",
@@ -26,25 +29,31 @@ speak({
     "wrote-first-label": "What the heads of “{part}” wrote is known of the most probable label alone, “{label}”.",
     "wrote-from-source": "How much of each token came directly from the source",
     "wrote-from-source-reading": "{token}: {share} of {logit} came from the source, {percent} %.",
-    "wrote-from-source-reading-alone": "{token}: {share} came from the source; its logit is {logit}.",
+    "wrote-from-source-reading-alone": "{token}: {share} came from the source; its logit less the mean is {logit}.",
+    "wrote-row-token": "the token’s row of the output matrix, less the mean of all rows",
+    "wrote-row-mean": "the label’s row of the output matrix, less the mean of all rows",
+    "wrote-row-zero": "the label’s row of the output matrix",
     "wrote-caption":
-      "With the scale of every norm held as it was in this pass, the output is a sum of what the parts wrote, and the logit is that sum " +
-      "read by the token’s row of the output matrix (direct logit attribution: Elhage et al. 2021, “A Mathematical Framework for Transformer " +
+      "With the scale of every norm held as it was in this pass, the output is a sum of what the parts wrote, and the number above is that " +
+      "sum read by {row} (direct logit attribution: Elhage et al. 2021, “A Mathematical Framework for Transformer " +
       "Circuits”). All biases, those of norms too, have a row of their own. A share says what was written, not what would have been " +
       "without it.",
   },
   zh: {
     "wrote-title": "是谁写的",
     "wrote-title-of": "是谁写了{token}",
-    "wrote-prose-written": "{token} 的 logit 比全部 {count} 个词元的平均高 {logit}。这个数是一个和：模型的每一部分都写下了自己的一份，各份加起来恰好等于它。",
-    "wrote-above-mean": "比全部标签的平均高",
-    "wrote-above-zero": "从零算起是",
-    "wrote-prose-label": "{token} 的 logit {above} {logit}。这个数是一个和：每一部分都有自己的一份。",
+    "wrote-prose-written": "{token} 的 logit 比全部 {count} 个词元的平均{side} {height}。这个数是一个和：模型的每一部分都写下了自己的一份，各份加起来恰好等于它。",
+    "wrote-above": "高",
+    "wrote-below": "低",
+    "wrote-prose-label-mean": "{token} 的 logit 比全部标签的平均{side} {height}。这个数是一个和：每一部分都有自己的一份。",
+    "wrote-prose-label-zero": "{token} 的 logit 是 {logit}。这个数是一个和：每一部分都有自己的一份。",
     "wrote-prose-source": "其中 {share}（{percent}%）直接来自对源文的注意力；其他部分也读到了它带来的内容。",
     "wrote-prose-source-alone": "其中 {share} 直接来自对源文的注意力；其他部分也读到了它带来的内容。",
     "wrote-prose-most": "最多的一份来自“{part}”：{value}。",
     "wrote-parts": "每一部分的份额",
-    "wrote-sum": "和为 {sum}，logit 为 {logit}，相差 {error}（这里任何词元最多差 {most}）。",
+    "wrote-sum": "和为 {sum}，logit 减去平均为 {logit}，相差 {error}（这里任何词元最多差 {most}）。",
+    "wrote-sum-label-mean": "和为 {sum}，logit 减去平均为 {logit}，相差 {error}（任何标签最多差 {most}）。",
+    "wrote-sum-label-zero": "和为 {sum}，logit 为 {logit}，相差 {error}（任何标签最多差 {most}）。",
     "wrote-by-head": "“{part}”，按头分",
     "wrote-by-token": "再按所看的词元分",
     "wrote-by-token-head": "再按第 {head} 个头所看的词元分",
@@ -56,9 +65,12 @@ speak({
     "wrote-first-label": "“{part}”的各头写了什么，只对最可能的标签“{label}”记录。",
     "wrote-from-source": "每个词元有多少直接来自源文",
     "wrote-from-source-reading": "{token}：{logit} 中有 {share} 来自源文，{percent}%。",
-    "wrote-from-source-reading-alone": "{token}：{share} 来自源文；它的 logit 是 {logit}。",
+    "wrote-from-source-reading-alone": "{token}：{share} 来自源文；它的 logit 减去平均是 {logit}。",
+    "wrote-row-token": "该词元在输出矩阵中的那一行减去各行的平均",
+    "wrote-row-mean": "该标签在输出矩阵中的那一行减去各行的平均",
+    "wrote-row-zero": "该标签在输出矩阵中的那一行",
     "wrote-caption":
-      "把每个归一化的缩放固定为这次计算的值，输出就是各部分所写之和，而 logit 是用该词元在输出矩阵中的那一行去读这个和" +
+      "把每个归一化的缩放固定为这次计算的值，输出就是各部分所写之和，而上面的数是用{row}去读这个和" +
       "（直接 logit 归因：Elhage 等 2021，“A Mathematical Framework for Transformer Circuits”）。所有偏置（包括归一化的）单独成一行。" +
       "份额说的是写下了什么，而不是没有它会怎样。",
   },
@@ -86,7 +98,7 @@ function drawWrote(box) {
   wrote.labels = make("div", { class: "controls" });
   box.append(wrote.labels, make("div", { class: "halves" }, make("div", {}, wrote.parts, wrote.sum), wrote.detail));
   if (data.shares.source) drawSourceStrip(box);
-  box.append(make("p", { class: "caption" }, say("wrote-caption")));
+  box.append(make("p", { class: "caption" }, say("wrote-caption", { row: say(`wrote-row-${WRITTEN ? "token" : countedFrom()}`) })));
 }
 
 function placeWrote(changed) {
@@ -131,8 +143,9 @@ function partNow({ rows, values }) {
 }
 
 function wroteProse({ rows, values, logit, token, at }) {
-  const said = { token, logit: logit.toFixed(2), count: grouped(data.choices?.count ?? 0), above: say(`wrote-above-${data.shares.above ?? "mean"}`) };
-  const sentences = [say(WRITTEN ? "wrote-prose-written" : "wrote-prose-label", said)];
+  const count = grouped(data.choices?.count ?? data.model.vocabulary[WRITTEN] ?? 0);
+  const said = { token, logit: minus(logit.toFixed(2)), height: Math.abs(logit).toFixed(2), side: say(logit < 0 ? "wrote-below" : "wrote-above"), count };
+  const sentences = [say(WRITTEN ? "wrote-prose-written" : `wrote-prose-label-${countedFrom()}`, said)];
   if (data.shares.source) sentences.push(sourceSaid("wrote-prose-source", at));
   else {
     const most = values.indexOf(Math.max(...values));
@@ -141,11 +154,22 @@ function wroteProse({ rows, values, logit, token, at }) {
   return joined(sentences);
 }
 
+// What the logits of labels are counted from: their mean, or zero where each label is a yes or no of its own.
+const countedFrom = () => data.shares.above ?? "mean";
+
+// The largest difference of a sum from its logit, of the numbers as this page has them.
+function mostApart() {
+  const { shape: [rows, columns], values } = arrayOf(data.shares.values); // a row for each part, or for each label
+  const sums = new Float64Array(WRITTEN ? columns : rows);
+  values.forEach((value, i) => (sums[WRITTEN ? i % columns : Math.floor(i / columns)] += value));
+  return arrayOf(data.shares.logit).values.reduce((most, logit, i) => Math.max(most, Math.abs(sums[i] - logit)), data.shares.error);
+}
+
 // How much came from the source; of a logit near zero a percentage says nothing.
 function sourceSaid(key, step) {
   const [share, logit] = [arrayOf(data.shares.source).values[step], arrayOf(data.shares.logit).values[step]];
   const token = quoted(writtenAt(step).piece);
-  const values = { token, share: signed(share), logit: logit.toFixed(2), percent: Math.round((100 * share) / logit) };
+  const values = { token, share: signed(share), logit: minus(logit.toFixed(2)), percent: Math.round((100 * share) / logit) };
   return say(logit > 0.5 && share >= 0 && share <= logit ? key : `${key}-alone`, values);
 }
 
@@ -163,8 +187,8 @@ function drawWroteParts({ rows, values, logit }, chosen) {
   const list = rows.map((row, i) => ({ key: keyOfPart(row), name: wroteName(row), value: values[i], role: roleOf(row), chosen: i === chosen }));
   drawAmounts(wrote.parts, list, { name: say("wrote-parts"), choose: choosePart });
   const sum = values.reduce((total, value) => total + value, 0);
-  const said = { sum: signed(sum), logit: signed(logit), error: small(Math.abs(sum - logit)), most: small(data.shares.error) };
-  wrote.sum.textContent = say("wrote-sum", said);
+  const said = { sum: signed(sum), logit: signed(logit), error: small(Math.abs(sum - logit)), most: small(mostApart()) };
+  wrote.sum.textContent = say(WRITTEN ? "wrote-sum" : `wrote-sum-label-${countedFrom()}`, said);
 }
 
 // The map of a part is looked at with it.
