@@ -216,9 +216,12 @@ def check_command(line: str, whole: bool) -> None:
         )
     if whole and not {"-h", "--help"} & set(arguments):
         try:
-            group.commands[verb].make_context(verb, arguments)
+            context = group.commands[verb].make_context(verb, arguments)
         except WRONG_USAGE as error:
             pytest.fail(f"{line!r}: {error}")
+        if verb in ("inspect", "export") and not context.params["demo"]:
+            assert context.params["folder"], f"{line!r}: it needs FOLDER, or --demo"
+            assert context.params.get("texts", True), f"{line!r}: it needs a text"
 
 
 def recipe_keys() -> set[str]:

@@ -72,3 +72,18 @@ def test_another_target_is_refused(
     ended = command("export", tiny_folder, "--to", "paper", "--output", tmp_path / "x")
     assert ended.code == UsageError.exit_code
     assert "web" in ended.err
+
+
+def test_the_model_that_comes_with_weft_needs_no_folder(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    asked = ("--demo", "--to", "web", "--output", tmp_path / "site")
+    two = command("export", tiny_folder, *asked)
+    assert (two.code, two.messages) == (
+        2,
+        [
+            f"weft: --demo takes the model that comes with Weft: leave out {tiny_folder}, or --demo"
+        ],
+    )
+    assert command("export", *asked).code == 0
+    assert '"tgt_lang":"zh"' in (tmp_path / "site" / "model.js").read_text("utf-8")

@@ -263,6 +263,12 @@ def test_an_option_that_is_not_there(
         ("train --verbose=3", "--verbose takes no value"),
         ("plot history", "weft plot needs --output (output file, .png or .svg)"),
         ("translate", "weft translate needs FOLDER (a model folder)"),
+        ("inspect", "weft inspect needs FOLDER (a model folder), or --demo"),
+        ("inspect m", "weft inspect needs TEXTS (a sentence, or several) after m"),
+        (
+            "export --to web --output site",
+            "weft export needs FOLDER (a model folder), or --demo",
+        ),
         (
             "compare m",
             "weft compare needs SECOND (another model folder, for the same task)",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.cells import cell_len
 
 import weft
@@ -46,3 +47,40 @@ def test_with_json_the_data_are_printed(command: Command) -> None:
     ended = command("inspect", weft.DEMO, TEXT, "--json")
     data = json.loads(ended.out)
     assert (data["format"], data["text"]) == ("weft-inspection", TEXT)
+
+
+# The model that comes with Weft
+# --------------------------------------------------------------------------------------
+
+
+def test_the_model_that_comes_with_weft_needs_no_folder(
+    command: Command, tmp_path: Path
+) -> None:
+    assert (
+        command("inspect", "--demo", TEXT).out
+        == command("inspect", weft.DEMO, TEXT).out
+    )
+    page = tmp_path / "inside.html"
+    ended = command("inspect", "--demo", TEXT, "--live", "--output", page)
+    assert (ended.code, ended.messages[-1]) == (0, f"written to {page}")
+    both = command("inspect", "--demo", TEXT, "Tom ate.", "--json")
+    assert json.loads(both.out)["names"] == [TEXT, "Tom ate."]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "weft inspect --demo needs a sentence in English"),
+        (("HERE",), "HERE is a folder: leave out one of them"),
+        (("HERE", TEXT), "HERE is a folder: leave out one of them"),
+        ((TEXT, "HERE"), "HERE is a folder: leave out one of them"),
+        ((TEXT, "--checkpoints"), "has kept no steps of its run"),
+    ],
+)
+def test_what_it_does_not_go_with_is_refused_in_a_line(
+    command: Command, tmp_path: Path, more: tuple[str, ...], said: str
+) -> None:
+    words = [word.replace("HERE", str(tmp_path)) for word in more]
+    ended = command("inspect", "--demo", *words)
+    assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
+    assert said.replace("HERE", str(tmp_path)) in ended.messages[0]

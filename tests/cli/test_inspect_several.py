@@ -2,8 +2,10 @@
 is refused in one line.
 """
 
+import base64
 import json
 import shutil
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,14 @@ def data_of(ended: Any) -> dict[str, Any]:
     assert ended.code == 0, ended.err
     found: dict[str, Any] = json.loads(ended.out)
     return found
+
+
+def data_in(page: Path) -> str:
+    """The data that a page unpacks."""
+    start = 'id="data">'
+    text = page.read_text("utf-8")
+    block = text[text.index(start) + len(start) :].partition("</script>")[0]
+    return zlib.decompress(base64.b64decode(block), -zlib.MAX_WBITS).decode()
 
 
 def test_the_second_argument_is_a_model_where_it_is_a_folder(
@@ -44,7 +54,7 @@ def test_several_sentences_and_another_beam(
     ended = command(*asked, "--output", page)
     assert ended.code == 0
     assert ended.messages[-1] == f"written to {page}"
-    assert '"weft-inspections"' in page.read_text("utf-8")
+    assert '"weft-inspections"' in data_in(page)
 
 
 def test_the_steps_of_a_run(command: Command, tiny_folder: Path) -> None:

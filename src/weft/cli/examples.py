@@ -52,6 +52,7 @@ EXAMPLES = {
     "compare": ("weft compare runs/mine runs/other test.en,test.de",),
     "score": ("weft score runs/plays lines.txt",),
     "inspect": (
+        'weft inspect --demo "My sister is drinking tea."',
         'weft inspect runs/mine "A man."',
         'weft inspect runs/mine "A man." --output inside.html',
         'weft inspect runs/mine "A man." --json',
@@ -64,7 +65,10 @@ EXAMPLES = {
     ),
     "quantize": ("weft quantize runs/mine a.en,a.de --output runs/small",),
     "average": ("weft average runs/mine --last 2 --output runs/average",),
-    "export": ("weft export runs/mine --to web --output site",),
+    "export": (
+        "weft export runs/mine --to web --output site",
+        "weft export --demo --to web --output site",
+    ),
     "distill": ("weft distill runs/big text.en --output runs/small",),
 }
 

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
+from weft import DEMO
+from weft.cli.hints import about_order
 from weft.cli.use import naming_options, opened
 from weft.errors import UsageError
 from weft.folder.layout import is_finished, refuse_no_model
@@ -16,6 +18,48 @@ if TYPE_CHECKING:
 _SPACELESS = "\u0e00"
 
 Found: TypeAlias = Union["Inspection", "Several"]
+
+
+def folder_and_texts(
+    first: str | None, others: list[str], demo: bool, checkpoints: bool
+) -> tuple[Path, list[str]]:
+    """Return the folder of the model and what was given after it.
+
+    Raises UsageError where one of them is missing, or does not stand in its place.
+    """
+    if demo:
+        texts = others if first is None else [first, *others]
+        _refuse_no_demo(texts, checkpoints)
+        return DEMO, texts
+    if first is None:
+        raise UsageError(
+            "weft inspect needs FOLDER (a model folder), or --demo; see weft inspect --help"
+        )
+    if not others:
+        raise UsageError(
+            f"weft inspect needs TEXTS (a sentence, or several) after {first:.60}; see weft inspect --help"
+        )
+    if said := about_order("weft inspect", [first, *others]):
+        raise UsageError(said)
+    return Path(first), others
+
+
+def _refuse_no_demo(texts: list[str], checkpoints: bool) -> None:
+    """Raise UsageError for what the demo's model is not, or does not have."""
+    folder = next((text for text in texts if text and os.path.isdir(text)), None)
+    if folder is not None:
+        raise UsageError(
+            f"--demo takes the model that comes with Weft, and {folder} is a folder: leave out one of them"
+        )
+    if checkpoints:
+        raise UsageError(
+            "the model of --demo has kept no steps of its run: leave out --checkpoints, or train one "
+            "that does (weft demo)"
+        )
+    if not texts:
+        raise UsageError(
+            'weft inspect --demo needs a sentence in English: weft inspect --demo "My sister is drinking tea."'
+        )
 
 
 def split_texts(given: list[str], checkpoints: bool) -> tuple[Path | None, list[str]]:

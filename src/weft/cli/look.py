@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.inspected import inspected, refuse_words, split_texts
-from weft.cli.options import AsJson, BeamSize, Folder
+from weft.cli.inspected import (
+    folder_and_texts,
+    inspected,
+    refuse_words,
+    split_texts,
+)
+from weft.cli.options import AsJson, BeamSize, Folder, FromDemo
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.cli.use import opened
@@ -37,13 +42,16 @@ class Picture(StrEnum):
 
 
 def inspect(
-    folder: Folder,
+    folder: Annotated[
+        str | None, typer.Argument(help="A model folder; none with --demo.")
+    ] = None,
     texts: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="A sentence, or several; or the folder of another model and a sentence, to compare both.",
         ),
-    ],
+    ] = None,
+    demo: FromDemo = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -78,13 +86,14 @@ def inspect(
     probabilities, and more.
     """
     is_picture = _is_picture(output, as_json)
-    refuse_words(texts)
-    refuse_no_model(folder)
-    other, sentences = split_texts(texts, checkpoints)
+    model, given = folder_and_texts(folder, texts or [], demo, checkpoints)
+    refuse_words(given)
+    refuse_no_model(model)
+    other, sentences = split_texts(given, checkpoints)
     is_several = checkpoints or other is not None or len(sentences) > 1
     if live:
         _refuse_not_live(output, as_json, is_several)
-        _write_live(folder, sentences[0], output or Path(), beam_size)
+        _write_live(model, sentences[0], output or Path(), beam_size)
         return
     if is_picture and is_several:
         raise UsageError(
@@ -94,7 +103,7 @@ def inspect(
     from weft.inspection.report import write_report
     from weft.inspection.several import Several
 
-    inspection = inspected(folder, other, sentences, beam_size, checkpoints)
+    inspection = inspected(model, other, sentences, beam_size, checkpoints)
     if output is None and as_json:
         print_json(inspection.to_json())
     elif output is None:

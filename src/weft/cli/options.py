@@ -6,6 +6,16 @@ from typing import Annotated
 import typer
 
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
+FolderOrDemo = Annotated[
+    Path | None, typer.Argument(help="A model folder; none with --demo.")
+]
+FromDemo = Annotated[
+    bool,
+    typer.Option(
+        "--demo",
+        help="Take the small translator, English to Chinese, that comes with Weft.",
+    ),
+]
 Texts = Annotated[
     list[str] | None,
     typer.Argument(help="Texts. Default: read --input or standard input."),

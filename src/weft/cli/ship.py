@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.options import AsJson, Folder
+from weft import DEMO
+from weft.cli.options import AsJson, Folder, FolderOrDemo, FromDemo
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, progress
 from weft.cli.train import (
@@ -23,7 +24,7 @@ from weft.cli.train import (
 )
 from weft.console import stages
 from weft.console.wording import remark
-from weft.errors import FolderError
+from weft.errors import FolderError, UsageError
 from weft.folder.layout import refuse_no_model, refuse_other_task
 
 
@@ -149,12 +150,13 @@ class Target(StrEnum):
 
 
 def export(
-    folder: Folder,
     target: Annotated[
         Target,
         typer.Option("--to", help="web: a page that computes by itself, in a folder."),
     ],
     output: Annotated[Path, typer.Option("--output", help="The new folder.")],
+    folder: FolderOrDemo = None,
+    demo: FromDemo = False,
     title: Annotated[
         str, typer.Option(help="For web: the title of the page. Default: what it does.")
     ] = "",
@@ -164,13 +166,27 @@ def export(
     ] = "",
 ) -> None:
     """Write a model in a form that is used without Weft: a page for any static web host."""
-    refuse_no_model(folder)
+    model = _model_or_demo(folder, demo)
+    refuse_no_model(model)
     if output.exists():
         raise FolderError(
             f"{output}: exists already; a folder is never written over: give another name"
         )
-    for line in _EXPORTS[target](folder, output, title, licence):
+    for line in _EXPORTS[target](model, output, title, licence):
         remark(line)
+
+
+def _model_or_demo(folder: Path | None, demo: bool) -> Path:
+    """Return the folder that is exported. Raises UsageError for two models, and for none."""
+    if folder is None and not demo:
+        raise UsageError(
+            "weft export needs FOLDER (a model folder), or --demo; see weft export --help"
+        )
+    if folder is not None and demo:
+        raise UsageError(
+            f"--demo takes the model that comes with Weft: leave out {folder}, or --demo"
+        )
+    return folder or DEMO
 
 
 def _to_web(folder: Path, output: Path, title: str, licence: str) -> list[str]:
