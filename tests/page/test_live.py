@@ -283,6 +283,7 @@ def test_the_looks_are_drawn_before_all_else(open_page: Any) -> None:
         ["shares", text, True, False],
         ["drawn", text, True, False],
     ]
+    assert page.title().endswith(f": {text}")
     # a text that is emptied before all of it came leaves the last one that was whole
     page.fill("#live-text", "another cat")
     page.wait_for_function("() => data.text === 'another cat'")

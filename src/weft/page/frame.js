@@ -334,6 +334,7 @@ function findPlace() {
 }
 
 function draw() {
+  if (isAlone()) nameDocument();
   drawHead();
   drawSections();
   drawRail();
@@ -342,7 +343,6 @@ function draw() {
 // All that stands above the sections.
 function drawHead() {
   byId("title").textContent = say(`title-${data.task}`);
-  if (isAlone()) nameDocument();
   drawTexts();
   drawNotes();
   if (whole.inspections) drawTurner();
@@ -351,7 +351,8 @@ function drawHead() {
 
 // What only a page of its own has: its title, and the choice of its language.
 function nameDocument() {
-  document.documentElement.lang = language;
+  const { documentElement: all } = document;
+  if (all.lang !== language) all.lang = language; // to set it, even to the same, styles the whole page anew
   document.title = `${say(`title-${data.task}`)}: ${data.text}`;
   const speakIn = (chosen) => {
     language = chosen;

@@ -176,6 +176,7 @@ async function drawRest(found) {
     }
     happen(some === shownSections ? "drawn" : "shares");
   }
+  nameDocument();
   writeFragment();
   askMore();
 }
