@@ -110,6 +110,25 @@ def test_the_address_holds_the_place(
     assert chosen(other, "target") == [3]
 
 
+def test_the_address_holds_the_language_that_was_chosen(page: Any) -> None:
+    page.evaluate("go({ step: 2 })")
+    assert "lang=" not in page.url
+    for name, language in (("中文", "zh"), ("English", "en")):
+        page.get_by_role("radio", name=name, exact=True).check(force=True)
+        assert f"lang={language}" in page.url
+        page.reload()
+        page.wait_for_selector("#rail a", state="attached")
+        assert page.evaluate("[document.documentElement.lang, place.step]") == [
+            language,
+            2,
+        ]
+    page.evaluate("() => { location.hash = '#lang=zh&t=1'; }")
+    page.wait_for_function("() => document.documentElement.lang === 'zh'")
+    page.evaluate("() => { location.hash = '#lang=constructor&t=2'; }")
+    page.wait_for_function("() => place.step === 1")
+    assert page.evaluate("document.documentElement.lang") == "zh"
+
+
 @pytest.mark.parametrize(
     "wrong", ["s=toString", "k=constructor", "k=x&l=99&h=-7", "t=99&s=__proto__"]
 )

@@ -160,7 +160,7 @@ def test_arrow_keys_read_every_number(
 
 
 def test_what_cannot_be_seen_is_hatched_and_not_read(page: Any) -> None:
-    choose(page, "Decoder")
+    choose(page, "Looks back")
     come_into_sight(page, "#looks-own canvas")
     several = page.evaluate(
         f"""() => {{
@@ -248,7 +248,7 @@ def test_a_translators_decoder_is_at_what_was_just_written(
     before[0, 0] = 1
     decoder = np.stack([[own, before]]).astype(np.float32)
     page = open_page(replace(inspection, decoder=decoder))
-    choose(page, "Decoder")
+    choose(page, "Looks back")
     said = page.locator(".head:not([data-head='-1'])").all_inner_texts()
     assert said == [
         "1 what was just written, 1.00",
@@ -296,7 +296,7 @@ def test_rules_of_looks_at_the_same_text(
     rows = [r for r in range(size) if 0 <= r + shift < size]
     mean = sum(weights[r, r + shift] for r in rows) / size
     assert found["value"] == pytest.approx(mean, abs=1e-4)
-    choose(page, "Encoder")
+    choose(page, "Looks around")
     assert page.locator(".head[data-head='0']").inner_text().startswith(f"1 {said}")
 
 

@@ -398,7 +398,8 @@ def test_looks_that_are_left_out_are_said_to_be(page):
     assert "--live computes them" in said
     page.evaluate("drawSections()")
     page.wait_for_function("() => document.querySelector('#limits-box li')")
-    assert "no room in it: Cross-attention." in page.locator("#limits-box").inner_text()
+    missing = "no room in it: Looks at the source (cross-attention)."
+    assert missing in page.locator("#limits-box").inner_text()
     encoder = page.locator("input[name=onelook-kind][value=encoder]")
     encoder.evaluate("input => input.click()")
     assert page.evaluate("place.kind") == "encoder"

@@ -229,6 +229,13 @@ def test_two_models_stand_beside_each_other(
     page.locator("#compared-likely").press("ArrowDown")
     read = page.locator("#compared-likely-cell").get_attribute("aria-label")
     assert read.endswith(f"young: {forced.chosen[1].probability:.3f}")
+    said = page.locator("#compared-loom-0-cell").get_attribute("aria-label")
+    is_written = page.evaluate(
+        """() => { const { ids } = whole.inspections[0].lens, { shape, values } = arrayOf(ids);
+        const last = values[((shape[0] - 1) * shape[1] + place.step) * shape[2]];
+        return last === whole.inspections[0].target.ids[place.step]; }"""
+    )
+    assert (" has " in said) != is_written  # what it has is not said twice
     page.evaluate("go({ kind: 'cross', layer: 2, head: 1, key: 3 })")
     difference = float(first.cross[2, 1, 1, 3] - forced.cross[2, 1, 1, 3])
     said = page.locator("#compared-map-said").inner_text()

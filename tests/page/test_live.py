@@ -1,5 +1,6 @@
 """The page whose model is inside of it, in a browser: what is typed is computed and drawn there."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,13 @@ def test_what_is_switched_off_changes_the_numbers_and_comes_back(
 
 def test_the_page_speaks_chinese_and_fits_a_narrow_screen(open_page: Any) -> None:
     page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0], width=360)
+    typed(page, tiny.TEXTS[1])
     page.get_by_role("radio", name="中文").check(force=True)
     page.wait_for_function("() => /贪心/.test(document.body.textContent)")
+    assert re.match(r"在本机用 [\d.]+ 秒算出$", named(page, "#live-said"))
+    assert f"在“{tiny.TEXTS[0]}”上" in named(page, "#live-proof")
+    parts = page.locator("#live-switches option").all_text_contents()
+    assert "第 1 层 · 看源文（交叉注意力）" in parts
     page.fill("#live-text", "x" * 90)
     page.wait_for_function(
         "() => /秒/.test(document.querySelector('#live-said').textContent)"
@@ -256,7 +262,7 @@ def test_map_and_paper_show_what_is_switched_off(open_page: Any) -> None:
     assert "switched off: head 1" in named(page, "#model-box")
     page.emulate_media(media="print")
     assert page.locator("#live-paper").inner_text() == (
-        "Switched off: head 1 of layer 1, Cross; layer 1 · feed-forward."
+        "Switched off: head 1 of layer 1, looks at the source; layer 1 · feed-forward."
     )
     assert page.locator("#texts dd").first.is_visible()
     assert page.locator("#texts dd").first.inner_text() == tiny.TEXTS[0]

@@ -23,6 +23,9 @@ from weft.inspection.coding import (
 Path: TypeAlias = tuple[str, ...]
 
 DECIMALS = 4
+_OF_PAGES = (
+    7  # what is rounded again where it is shown: to four before, 0.92652 would be 0.926
+)
 # of what a reader sees as colours
 _FEWER = {"vectors": 3, "looks": 3, "states": 3}
 _EXACT = "error"  # the key of a number that is nearly 0
@@ -122,7 +125,7 @@ def packed(data: Data, budget: int | None = None) -> Data:
 
     Of several inspections, each without looks has half of a page's budget.
     """
-    data = _rounded(data, lambda array, decimals: array, DECIMALS)
+    data = _rounded(data, lambda array, decimals: array, _OF_PAGES)
     if "inspections" in data:
         found = []
         for each in data["inspections"]:

@@ -15,6 +15,7 @@ speak({
     "compared-loom": "What {name} believed, part by part",
     "compared-cell": "{token}, {name}: {value}",
     "compared-belief": "{token}, {name}, after “{part}”: {best} {value}; {token} has {own}",
+    "compared-belief-own": "{token}, {name}, after “{part}”: {best} {value}",
     "compared-shares": "Who wrote {token}: shares of its logit",
     "compared-map": "Weight of {a} less that of {b}: {map}",
     "compared-map-cell": "{query} → {key}: {a} − {b} = {value}",
@@ -37,6 +38,7 @@ speak({
     "compared-loom": "{name} 逐部分的想法",
     "compared-cell": "{token}，{name}：{value}",
     "compared-belief": "{token}，{name}，在“{part}”之后：{best} {value}；{token} 为 {own}",
+    "compared-belief-own": "{token}，{name}，在“{part}”之后：{best} {value}",
     "compared-shares": "是谁写了 {token}：logit 的份额",
     "compared-map": "{a} 的权重减去 {b} 的：{map}",
     "compared-map-cell": "{query} → {key}：{a} − {b} = {value}",
@@ -237,7 +239,7 @@ speak({
       read(row, column) {
         const said = { name: names()[number], part: nameOfPart(rows[row]), token: quoted(columns[column]) };
         const best = quoted(piece(row, column));
-        return say("compared-belief", { ...said, best, value: likely(chances.values[at(row, column)]), own: likely(own.values[row * places + column]) });
+        return say(piece(row, column) === columns[column] ? "compared-belief-own" : "compared-belief", { ...said, best, value: likely(chances.values[at(row, column)]), own: likely(own.values[row * places + column]) });
       },
       paint(context, first, last, x) {
         const texts = [];

@@ -176,6 +176,7 @@ function fieldsOfAddress() {
   for (const [letter, name] of Object.entries(NAMED)) if (place[name] !== null) fields.set(letter, place[name]);
   for (const [letter, name] of Object.entries(COUNTED)) if (place[name] !== null) fields.set(letter, place[name] + 1);
   if (whole.inspections) fields.set("i", whole.inspections.indexOf(data) + 1);
+  if (chosenLanguage) fields.set("lang", chosenLanguage);
   return fields;
 }
 
@@ -186,6 +187,15 @@ function writeFragment() {
 }
 
 let writtenFragment = "";
+let chosenLanguage = null; // where one was: else it is the browser's
+
+// Take the language of the address, if it names one; return whether that is another one than before.
+function takeLanguage() {
+  const found = new URLSearchParams(location.hash.slice(1)).get("lang");
+  if (!Object.hasOwn(WORDS, found ?? "") || found === language) return false;
+  language = chosenLanguage = found;
+  return true;
+}
 
 function readFragment() {
   if (!isAlone()) return {};
@@ -355,7 +365,8 @@ function nameDocument() {
   if (all.lang !== language) all.lang = language; // to set it, even to the same, styles the whole page anew
   document.title = `${say(`title-${data.task}`)}: ${data.text}`;
   const speakIn = (chosen) => {
-    language = chosen;
+    language = chosenLanguage = chosen;
+    writeFragment();
     draw();
     drawAll(); // what could be read before can be read at once
     root.querySelector('input[name="language"]:checked').focus();
@@ -407,6 +418,7 @@ function listen() {
 
 function followFragment() {
   if (location.hash === writtenFragment) return;
+  if (takeLanguage()) draw();
   if (whole.inspections) turn(firstOfSeveral());
   go(readFragment());
 }

@@ -274,7 +274,7 @@
   function describe() {
     const { kind, layer, head } = place;
     const caption = kind === "decoder" && WRITTEN === "text" ? "causal" : kind;
-    const said = [say(`caption-${caption}`)];
+    const said = [say(`caption-${caption}`, { start: say("start") })];
     if (kind === "cross") said.push(say("looks-diagonal"), ...(rulesOf(kind).rules.some(({ rule }) => rule === "translated") ? [say("looks-translated")] : []));
     if (kind === "decoder") said.push(say("looks-masked"));
     if (head === MEAN) said.push(say("mean-caption").trim());

@@ -44,7 +44,7 @@ speak({
       "Queries, keys and values are rounded in this page: the weights that they give differ from the model’s own, which the other pictures " +
       "show, by up to {difference}.",
     "onelook-left-out":
-      "The queries, keys and values of {kind} are left out of this page, which would become too large with them. A shorter sentence has " +
+      "The queries, keys and values of “{kind}” are left out of this page, which would become too large with them. A shorter sentence has " +
       "room for them; and a page written with --live computes them for the sentence that is typed into it.",
     "onelook-caption":
       "Ink is above zero, red below. Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1; the temperature is not part of the model, " +
@@ -84,7 +84,7 @@ speak({
     "onelook-wrote": "经过这个头的输出，它写下了 {token} 的 logit 中的 {share}。",
     "onelook-check": "由查询和键算出的权重与记录的一致，相差至多 {difference}。",
     "onelook-check-apart": "查询、键和值在本页中经过舍入：由它们算出的权重与模型自己的（其他图所显示的）相差至多 {difference}。",
-    "onelook-left-out": "{kind}的查询、键和值没有放进本页，否则页面会太大。较短的句子放得下；用 --live 写成的页面会为键入的句子自己计算它们。",
+    "onelook-left-out": "“{kind}”的查询、键和值没有放进本页，否则页面会太大。较短的句子放得下；用 --live 写成的页面会为键入的句子自己计算它们。",
     "onelook-caption": "墨色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
   },
 });

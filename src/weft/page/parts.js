@@ -10,7 +10,7 @@ speak({
     "named-words": "the tokens alone",
     "named-self": "looks back",
     "named-around": "looks around",
-    "named-cross": "looks at source",
+    "named-cross": "looks at the source",
     "named-feed-forward": "feed-forward",
     "named-recurrent": "recurrent",
     "named-output": "output",

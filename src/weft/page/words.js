@@ -36,12 +36,12 @@ const WORDS = {
     forget: "Put away",
     "kept-caption": "Kept to compare with: {kind}, {name}.",
     "mean-caption": " Shown is the mean of the layer’s heads, which the model itself never forms.",
-    "kind-cross": "Cross",
-    "kind-encoder": "Encoder",
-    "kind-decoder": "Decoder",
-    "map-cross": "Cross-attention",
-    "map-encoder": "Encoder self-attention",
-    "map-decoder": "Decoder self-attention",
+    "kind-cross": "Looks at the source",
+    "kind-encoder": "Looks around",
+    "kind-decoder": "Looks back",
+    "map-cross": "Looks at the source (cross-attention)",
+    "map-encoder": "Looks around (encoder self-attention)",
+    "map-decoder": "Looks back (decoder self-attention)",
     "caption-cross":
       "Each row is a target token and each column a source token: the stronger the colour, the more the decoder looked " +
       "at that source token while it wrote the target token{cited}.",
@@ -49,7 +49,7 @@ const WORDS = {
       "Rows and columns are the tokens that are read: the stronger the colour, the more the encoder looked at the " +
       "column’s token to understand the row’s (Vaswani et al. 2017, section 3.2.3).",
     "caption-decoder":
-      "Each row is a target token as it is written and each column a token before it, <bos> the start: the stronger the " +
+      "Each row is a target token as it is written and each column a token before it, “{start}” at first: the stronger the " +
       "colour, the more the decoder looked back at it; the future cannot be seen (Vaswani et al. 2017, section 3.2.3).",
     "caption-causal":
       "Each row is a token that was read last and each column one before it: the stronger the colour, the more the model " +
@@ -107,18 +107,18 @@ const WORDS = {
     forget: "收起",
     "kept-caption": "留作比较：{kind}，{name}。",
     "mean-caption": "这里显示的是该层各头的平均，模型自己并不计算它。",
-    "kind-cross": "交叉",
-    "kind-encoder": "编码器",
-    "kind-decoder": "解码器",
-    "map-cross": "交叉注意力",
-    "map-encoder": "编码器自注意力",
-    "map-decoder": "解码器自注意力",
+    "kind-cross": "看源文",
+    "kind-encoder": "环顾",
+    "kind-decoder": "回看",
+    "map-cross": "看源文（交叉注意力）",
+    "map-encoder": "环顾（编码器自注意力）",
+    "map-decoder": "回看（解码器自注意力）",
     "caption-cross":
       "每行是一个译文词元，每列是一个源文词元：颜色越深，解码器在写这个译文词元时越关注那个源文词元{cited}。",
     "caption-encoder":
       "行和列都是读入的词元：颜色越深，编码器在理解该行的词元时越关注该列的词元（Vaswani 等 2017，3.2.3 节）。",
     "caption-decoder":
-      "每行是正在写的译文词元，每列是它之前的一个词元，<bos> 是开头：颜色越深，解码器越多回看它；未来是看不见的" +
+      "每行是正在写的译文词元，每列是它之前的一个词元，最前是“{start}”：颜色越深，解码器越多回看它；未来是看不见的" +
       "（Vaswani 等 2017，3.2.3 节）。",
     "caption-causal":
       "每行是最后读到的词元，每列是它之前的一个词元：颜色越深，模型在预测下一个词元时越多回看它；未来是看不见的" +

@@ -18,8 +18,9 @@ speak({
     "live-on": "Switch on again: {name}",
     "live-paper": "Switched off: {names}.",
     "live-between": "; ",
-    "live-part-self": "layer {layer} · self-attention",
-    "live-part-cross": "layer {layer} · look at the source",
+    "live-part-self": "layer {layer} · looks back (self-attention)",
+    "live-part-around": "layer {layer} · looks around (self-attention)",
+    "live-part-cross": "layer {layer} · looks at the source (cross-attention)",
     "live-part-feed-forward": "layer {layer} · feed-forward",
     "live-tower-encoder": "encoder, ",
     "live-tower-decoder": "",
@@ -27,7 +28,7 @@ speak({
     "live-proof": "This browser computes what Weft computed of “{text}”: {count} numbers are apart by at most {most}.",
     "live-no-proof": "This browser does not compute what Weft computed of “{text}”: numbers are apart by up to {most}.",
     "live-rounding":
-      "The weights are rounded to 16 bits. On this sentence that changes a logit by {logit} at most; of {count} sentences {changed} have another answer.",
+      "The weights are rounded to 16 bits. On “{text}” that changes a logit by {logit} at most; of {count} sentences {changed} have another answer.",
   },
   zh: {
     "live-text": "输入一句话：此页中的模型会读它，所有图都随之改变",
@@ -46,15 +47,16 @@ speak({
     "live-on": "重新打开：{name}",
     "live-paper": "已关掉：{names}。",
     "live-between": "；",
-    "live-part-self": "第 {layer} 层 · 自注意力",
-    "live-part-cross": "第 {layer} 层 · 看源文",
+    "live-part-self": "第 {layer} 层 · 回看（自注意力）",
+    "live-part-around": "第 {layer} 层 · 环顾（自注意力）",
+    "live-part-cross": "第 {layer} 层 · 看源文（交叉注意力）",
     "live-part-feed-forward": "第 {layer} 层 · 前馈",
     "live-tower-encoder": "编码器，",
     "live-tower-decoder": "",
     "live-whole": "全部打开时：{text}",
     "live-proof": "对“{text}”，此浏览器算出的与 Weft 算出的相同：{count} 个数相差至多 {most}。",
     "live-no-proof": "对“{text}”，此浏览器算出的与 Weft 不同：相差达 {most}。",
-    "live-rounding": "权重舍入到 16 位。在这句话上，一个 logit 至多因此改变 {logit}；{count} 句话中有 {changed} 句的答案不同。",
+    "live-rounding": "权重舍入到 16 位。在“{text}”上，一个 logit 至多因此改变 {logit}；{count} 句话中有 {changed} 句的答案不同。",
   },
 });
 
@@ -87,10 +89,10 @@ function compute() {
   if (!live.text.trim()) {
     lastAsked += 1; // what is on its way is of no use
     showAgain();
-    return sayLive(say("live-empty"));
+    return sayLive("live-empty");
   }
   const began = performance.now();
-  sayLive(say("live-busy"));
+  sayLive("live-busy");
   const off = structuredClone(live.off);
   let early = {};
   askThread({ kind: "inside", text: live.text, asked: askedOf() }, (answer) => {
@@ -100,14 +102,14 @@ function compute() {
       early = { ...answer.early, off };
       return drawLooks(early);
     }
-    sayLive(say("live-took", { time: ((performance.now() - began) / 1000).toFixed(2) }));
+    sayLive("live-took", { time: ((performance.now() - began) / 1000).toFixed(2) });
     drawRest({ ...early, ...answer.data, off });
   });
 }
 
 function sayError(error) {
   showAgain();
-  sayLive(error === "diverged" ? say("live-diverged") : say("live-error", { error }));
+  sayLive(error === "diverged" ? "live-diverged" : "live-error", { error });
 }
 
 // The translation is there before the pictures are.
@@ -237,7 +239,11 @@ function differenceOf(found) {
 
 /* The panel: the sentence as a field, and what is switched off */
 
-const sayLive = (text) => (stored("live-said").textContent = text);
+// What is being done; in another language it is said again.
+function sayLive(...said) {
+  live.status = said;
+  stored("live-said").textContent = say(...said);
+}
 
 function panel() {
   const area = make("textarea", { id: "live-text", rows: 2, spellcheck: "false", dir: "auto", "aria-describedby": "live-said", input: () => {
@@ -264,6 +270,7 @@ function drawLive() {
   drawSearch();
   drawSwitches();
   drawWhole();
+  if (live.status) sayLive(...live.status);
   stored("live-proof").textContent = proofSaid();
 }
 
@@ -295,7 +302,7 @@ function proofSaid() {
     said.push(say(holds ? "live-proof" : "live-no-proof", { text: settings.proof.text, most: amount(live.isProven.most), count: grouped(live.isProven.count) }));
   }
   const { logit, count, changed } = settings.rounding;
-  said.push(say("live-rounding", { logit: amount(logit), count: grouped(count), changed: grouped(changed) }));
+  said.push(say("live-rounding", { text: settings.proof.text, logit: amount(logit), count: grouped(count), changed: grouped(changed) }));
   return joined(said);
 }
 
@@ -311,12 +318,12 @@ function toggle(kind, item) {
 
 function headName(key) {
   const [kind, layer, head] = key.split(".");
-  return say("live-off-head", { layer: Number(layer) + 1, head: Number(head) + 1, kind: say(`kind-${kind}`) });
+  return say("live-off-head", { layer: Number(layer) + 1, head: Number(head) + 1, kind: say(`kind-${kind}`).toLowerCase() });
 }
 
 function partName(key) {
   const [tower, layer, part] = key.split(".");
-  return say(`live-tower-${tower}`) + say(`live-part-${part}`, { layer: Number(layer) + 1 });
+  return say(`live-tower-${tower}`) + say(`live-part-${tower === "encoder" && part === "self" ? "around" : part}`, { layer: Number(layer) + 1 });
 }
 
 const tokenName = (index) => say("live-off-token", { piece: quoted(SIDES[READ].pieces[index] ?? "") });
