@@ -121,6 +121,18 @@ def test_where_the_budget_is_small_numbers_have_fewer_bits() -> None:
     assert packed(data, 0)["shares"]["left_out"] == ["decoder", "cross"]
 
 
+def test_an_answer_that_is_awaited_is_packed_without_deflating(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = made_up(30)
+    budget = 50_000
+    kept = packed(data, budget)
+    monkeypatch.setattr("zlib.compress", lambda *_: pytest.fail("deflated"))
+    awaited = packed(data, budget, deflates=False)
+    assert len(json.dumps(awaited, separators=(",", ":"))) < 1.02 * budget
+    assert len(awaited["looks"]["left_out"]) > len(kept["looks"]["left_out"])
+
+
 def test_the_data_of_a_page_are_within_its_budget() -> None:
     """Of a model of 3 and 3 layers with 6 heads, 192 wide, as en-de is."""
     for tokens in (10, 40, 127):

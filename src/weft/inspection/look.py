@@ -11,7 +11,7 @@ from weft.inspection.classification import (
     reasons_data,
 )
 from weft.inspection.language import LanguageInspection, inspect_language
-from weft.inspection.packing import packed, plain
+from weft.inspection.packing import budget_for, packed, plain
 from weft.inspection.tokens import USUAL, Limits
 from weft.inspection.translation import TranslationInspection, inspect_translation
 from weft.tasks.classification import Classification
@@ -22,6 +22,8 @@ from weft.tasks.translation import Translation
 Inspection: TypeAlias = (
     TranslationInspection | LanguageInspection | ClassificationInspection
 )
+
+_ROOM = 4  # times a page's budget has an answer, which nobody keeps
 
 
 def inspect_text(
@@ -63,11 +65,16 @@ def inspection_data(
     refuse_parts(task, parts)
     if not parts:
         inspection = inspect_text(task, text, limits)
-        return packed(inspection.to_data()) if is_packed else inspection.to_json()
+        return _packed(inspection.to_data()) if is_packed else inspection.to_json()
     assert isinstance(task, Classification)
     data = reasons_data(task, text, parts, limits)
-    found: dict[str, Any] = packed(data) if is_packed else plain(data)
+    found: dict[str, Any] = _packed(data) if is_packed else plain(data)
     return found
+
+
+def _packed(data: dict[str, Any]) -> dict[str, Any]:
+    """Pack an answer that is awaited: quickly, and with more room than a page that is kept has."""
+    return packed(data, _ROOM * budget_for(data), deflates=False)
 
 
 def refuse_parts(task: Task[Any, Any], parts: Sequence[str]) -> None:

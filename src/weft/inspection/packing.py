@@ -116,9 +116,10 @@ _STEPS = (
 )
 
 
-def packed(data: Data, budget: int | None = None) -> Data:
+def packed(data: Data, budget: int | None = None, *, deflates: bool = True) -> Data:
     """Return the same data with all arrays packed, as exactly as a page's budget of bytes allows,
-    where they will be deflated, and all other numbers rounded.
+    and all other numbers rounded. In a page they will be deflated; without `deflates`, as in an
+    answer that is awaited, that is not tried, which takes a while.
 
     Where it is too small, numbers have fewer bits, step by step; then looks are left out by kinds,
     and at last what heads have written: `looks.left_out` and `shares.left_out` name them.
@@ -130,12 +131,13 @@ def packed(data: Data, budget: int | None = None) -> Data:
         found = []
         for each in data["inspections"]:
             own = budget or budget_for(each)
-            found.append(packed(each, own if "looks" in each else own // 2))
+            share = own if "looks" in each else own // 2
+            found.append(packed(each, share, deflates=deflates))
         return {**data, "inspections": found}
     if budget is None:
         budget = budget_for(data)
     levels = dict.fromkeys(_FORMS, 0)
-    packing = _Packing(data)
+    packing = _Packing(data, _deflated if deflates else _written)
     for step in _STEPS:
         if packing.size(levels) <= budget:
             break
@@ -239,11 +241,12 @@ def _is_causal(path: Path) -> bool:
 class _Packing:
     """Data that are packed at several levels; the size of each form of an array is found once."""
 
-    def __init__(self, data: Data) -> None:
+    def __init__(self, data: Data, measure: Callable[[Any], int]) -> None:
         self.data = data
+        self.measure = measure
         self.arrays = dict(_arrays(data))
         self.widths = dict(_formulas(data))
-        self.rest = _deflated(_mapped(data, lambda path, array: 0))
+        self.rest = measure(_mapped(data, lambda path, array: 0))
         self.sizes: dict[tuple[Path, Form], int] = {}
 
     def packed(self, levels: Mapping[str, int]) -> Data:
@@ -254,12 +257,12 @@ class _Packing:
         return found
 
     def size(self, levels: Mapping[str, int]) -> int:
-        """Return the bytes that they will have in a page, whose text is deflated."""
+        """Return the bytes that they will have."""
         total = self.rest
         for path, array in self.arrays.items():
             key = path, _form_of(path, array, levels)
             if key not in self.sizes:
-                self.sizes[key] = _deflated(self._leaf(path, array, levels))
+                self.sizes[key] = self.measure(self._leaf(path, array, levels))
             total += self.sizes[key]
         return total
 
@@ -283,7 +286,15 @@ def _formulas(data: Data) -> Iterator[tuple[Path, int]]:
 
 def _deflated(data: Any) -> int:
     """Return the bytes of data as they lie in a page: JSON, deflated, in base64."""
+    return len(zlib.compress(_json(data), 6)) * 4 // 3
+
+
+def _written(data: Any) -> int:
+    """Return the bytes of data as JSON."""
+    return len(_json(data))
+
+
+def _json(data: Any) -> bytes:
     if data is _LEFT_OUT:
-        return 0
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return len(zlib.compress(text.encode(), 6)) * 4 // 3
+        return b""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
