@@ -33,6 +33,19 @@ def test_notes_stand_beside_it(command: Command) -> None:
     assert note.startswith("weft: the text is translated in 2 segments; ")
 
 
+def test_words_that_training_never_had_are_named_as_weft_translate_names_them(
+    command: Command,
+) -> None:
+    text = "I am hungry."
+    ended = command("inspect", weft.DEMO, text)
+    (note,) = ended.messages
+    assert note == (
+        "weft: 1 word was never seen in training: hungry; the model guesses there"
+    )
+    translated = command("translate", weft.DEMO, text)
+    assert note.removeprefix("weft: ") in translated.messages[0]
+
+
 def test_every_task_has_its_table(
     command: Command, tiny_models: dict[str, Path]
 ) -> None:

@@ -45,9 +45,10 @@ NULLS = (
     ".between",
     "shares.source",
     "shares.tokens",
+    "unknown_words",
 )
 # what is no array: lists of any lengths, and pieces by their ids
-LOOSE = (".beside", ".left_out", "cuts.source", "cuts.text")
+LOOSE = ("unknown_words", ".beside", ".left_out", "cuts.source", "cuts.text")
 TASKS = list(SECTIONS)
 TEXT = "the red one was cold ."
 SMALL = (

@@ -64,6 +64,17 @@ def test_what_was_cut_is_said(open_page, inspection):
     assert f"is of its first {count} tokens alone" in longer.inner_text()
 
 
+def test_words_that_training_never_had_are_named(open_page, inspection):
+    words = [f"w{i}" for i in range(12)]
+    page = open_page(replace(inspection, unknown_words=words[:2]))
+    said = page.locator("#notes").inner_text()
+    assert "Never seen in training: “w0”, “w1”. " in said
+    choose(page, "中文")
+    assert "从未见过：“w0”、“w1”。" in page.locator("#notes").inner_text()
+    many = open_page(replace(inspection, unknown_words=words)).locator("#notes")
+    assert "“w9” and 2 more. " in many.inner_text()
+
+
 def test_hostile_text_is_shown_and_not_run(open_page, inspection):
     hostile = replace(
         inspection,

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import random_models as tiny
+from weft.data.known import KnownWords
 from weft.errors import UsageError
 from weft.inspection import live
 from weft.inspection.look import inspect_text
@@ -66,6 +68,22 @@ def test_a_browser_computes_what_weft_computed(open_page: Any, name: str) -> Non
         assert ours["probability"] == pytest.approx(theirs["probability"], abs=2e-4)
     assert page.locator("#sections section").count() >= 2
     assert page.evaluate("document.activeElement.id") == "live-text"
+
+
+def test_words_that_training_never_had_are_named_of_the_text_that_weft_was_given(
+    open_page: Any,
+) -> None:
+    """Of another text the page cannot know, and says nothing."""
+    known = KnownWords.of(["nothing of it"])
+    text, other = tiny.TEXTS[:2]
+    page = open_page(replace(tiny.tiny_task("en-de"), known=known), text)
+    assert "Never seen in training: " in named(page, "#notes")
+    typed(page, other)
+    finished(page, other)
+    assert "Never seen" not in named(page, "#notes")
+    page.fill("#live-text", text)
+    finished(page, text)
+    assert "Never seen in training: " in named(page, "#notes")
 
 
 def test_what_is_switched_off_changes_the_numbers_and_comes_back(

@@ -27,6 +27,8 @@ from weft.inspection.tokens import (
     embedded,
     some_text,
     stacked,
+    unknown_notes,
+    unknown_words,
 )
 from weft.inspection.vocabulary import Lexicon, Shelf, lexicon_of
 from weft.predict.text import one_line
@@ -84,12 +86,16 @@ class ClassificationInspection:
     lexicon: Lexicon
     # the tokens of the longest n-grams that have vectors of their own; 1 for none
     ngrams: int = 1
+    # words that training never had; None where its words are not kept
+    unknown_words: list[str] | None = None
 
     @property
     def notes(self) -> list[str]:
         """Say what a reader must know beside it."""
         alone = f"the text was cut after {self.max_len} tokens; what is shown, the label too, is of these alone"
-        return [alone] if self.cut else []
+        notes = [alone] if self.cut else []
+        follows = "the model answers by the other words"
+        return notes + unknown_notes(self.unknown_words, follows)
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary; numbers are rounded to four decimals."""
@@ -102,6 +108,7 @@ class ClassificationInspection:
             **HEAD,
             "task": "classification",
             "text": self.text,
+            "unknown_words": self.unknown_words,
             "lang": self.lang,
             "cut": self.cut,
             "max_len": self.max_len,
@@ -171,6 +178,7 @@ def inspect_classification(
         model=map_of_classifier(config.model, weights, len(table)),
         lexicon=lexicon_of({"text": shelf}, limits.nearest),
         ngrams=1 if weights.bag is None else config.model.ngrams,
+        unknown_words=unknown_words(task.known, read.line),
     )
 
 

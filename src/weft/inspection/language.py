@@ -84,6 +84,7 @@ class LanguageInspection:
             **HEAD,
             "task": "language-modelling",
             "text": self.text,
+            "unknown_words": None,  # a language model keeps none
             "lang": self.lang,
             "cut": self.cut,
             "start": self.start,

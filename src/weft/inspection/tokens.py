@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.data.known import KnownWords
 from weft.data.normalize import replace_surrogates
 from weft.data.tokenizer import Tokenizer
 from weft.engine.weights import Floats, Side
@@ -25,6 +26,7 @@ MAX_DIMENSIONS = 512  # of each vector, in a file
 NUM_ALTERNATIVES = 5
 NUM_CHOICES = 50
 NUM_NEAREST = 5
+_MOST_NAMED = 10  # unknown words
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,24 @@ def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:
     if not shown.strip() or not ids:
         raise UsageError("there is no text to inspect; give a sentence")
     return shown, ids
+
+
+def unknown_words(known: KnownWords | None, text: str) -> list[str] | None:
+    """Return the words of a text that training never had; None where its words are not kept."""
+    return None if known is None else known.unknown(text)
+
+
+def unknown_notes(words: Sequence[str] | None, follows: str) -> list[str]:
+    """Name words that training never had, and what `follows` for the answer; say nothing without
+    one.
+    """
+    if not words:
+        return []
+    counted = f"{len(words):,} words were" if len(words) > 1 else "1 word was"
+    named = ", ".join(words[:_MOST_NAMED])
+    if len(words) > _MOST_NAMED:
+        named += f" and {len(words) - _MOST_NAMED:,} more"
+    return [f"{counted} never seen in training: {named}; {follows}"]
 
 
 def alternatives(

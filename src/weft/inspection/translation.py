@@ -25,6 +25,8 @@ from weft.inspection.tokens import (
     alternatives,
     chosen,
     some_text,
+    unknown_notes,
+    unknown_words,
 )
 from weft.inspection.views import Family, TranslationView
 from weft.inspection.vocabulary import Lexicon, Shelf, lexicon_of
@@ -60,7 +62,8 @@ class TranslationInspection:
     `src_vectors` and `tgt_vectors` have a row for each source token, and for bos and each target
     token but the last. `alignment` is by what each source word wrote into the logits, of a
     recurrent model by attention. `beam` is None where the translation was given. `insides` has all
-    that the model did on the way, `model` is its map, `lexicon` names tokens.
+    that the model did on the way, `model` is its map, `lexicon` names tokens. `unknown_words` are
+    those of the text that training never had, None where its words are not kept.
     """
 
     text: str
@@ -89,6 +92,7 @@ class TranslationInspection:
     model: ModelMap
     lexicon: Lexicon
     tgt_cut: bool = False
+    unknown_words: list[str] | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -109,7 +113,7 @@ class TranslationInspection:
             notes.append(
                 f"the translation is longer; what is shown is of its first {count} tokens"
             )
-        return notes
+        return notes + unknown_notes(self.unknown_words, "the model guesses there")
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary; weights and probabilities are rounded to four
@@ -125,6 +129,7 @@ class TranslationInspection:
             "task": "translation",
             "family": self.family,
             "text": self.text,
+            "unknown_words": self.unknown_words,
             "translation": self.translation,
             "src_lang": self.src_lang,
             "tgt_lang": self.tgt_lang,
@@ -233,6 +238,7 @@ def inspect_translation(
         model=view.drawn(task),
         lexicon=_lexicon(task, view, row, tgt_ids, maps.insides, limits),
         tgt_cut=not is_whole,
+        unknown_words=unknown_words(task.known, line),
     )
 
 

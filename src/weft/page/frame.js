@@ -392,8 +392,17 @@ function drawNotes() {
   if (data.cut) notes.push(say("note-cut", { count: limit[data.task] }));
   if (data.finished === false) notes.push(say("note-unfinished"));
   if (data.tgt_cut) notes.push(say("note-long", { count: data.target.ids.length }));
+  if (data.unknown_words?.length) notes.push(say("note-unknown", { words: unknownWords() }));
   byId("notes").textContent = joined(notes);
   byId("notes").hidden = notes.length === 0;
+}
+
+// The words that training never had; of many the first ones.
+const MOST_UNKNOWN = 10;
+function unknownWords() {
+  const named = data.unknown_words.slice(0, MOST_UNKNOWN).map((word) => `“${word}”`);
+  const more = data.unknown_words.length - named.length;
+  return joined(named, language === "zh" ? "、" : ", ") + (more ? say("unknown-more", { more }) : "");
 }
 
 // Paint again what has its colours from a canvas.
