@@ -56,6 +56,16 @@ def test_every_task_has_its_table(
         assert max(map(cell_len, ended.lines)) <= 60, name
 
 
+@pytest.mark.parametrize("more", [(), ("--live",)])
+def test_a_beam_where_nothing_is_searched_for_is_refused_as_an_option(
+    command: Command, tiny_models: dict[str, Path], tmp_path: Path, more: tuple[str]
+) -> None:
+    asked = ("--beam-size", "2", "--output", tmp_path / "x.html", *more)
+    ended = command("inspect", tiny_models["plays"], "What say you?", *asked)
+    assert ended.code == 2
+    assert ended.messages[-1].startswith("weft: --beam-size is for translation;")
+
+
 def test_with_json_the_data_are_printed(command: Command) -> None:
     ended = command("inspect", weft.DEMO, TEXT, "--json")
     data = json.loads(ended.out)

@@ -16,7 +16,7 @@ def test_a_page_with_the_model_inside_is_written(
     ended = command("inspect", tiny_folder, "cat sees dog.", "--live", "--output", page)
     assert (ended.code, ended.out) == (0, b"")
     assert "weights rounded to 16 bits" in ended.messages[0]
-    assert "have another answer" in ended.messages[0]
+    assert " another answer" in ended.messages[0]
     assert 'id="weights"' in page.read_text("utf-8")
 
 

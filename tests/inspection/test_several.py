@@ -278,5 +278,5 @@ def test_models_of_other_vocabularies_or_tasks(
     language = load_task(other_of("language"))
     with pytest.raises(UsageError, match=r"a holds a model for translation, b one for"):
         compare_models([task, language], ["a", "b"], "cat sees dog.")
-    with pytest.raises(UsageError, match="is for translation"):
+    with pytest.raises(UsageError, match=r"^beam_size is for translation"):
         inspect_text(language, "the red one", beam_size=2)

@@ -14,7 +14,7 @@ import weft
 from weft.console.tables import columns_of, fitted
 from weft.inspection.look import inspect_text
 from weft.inspection.several import Several, compare_models, inspect_sentences
-from weft.inspection.summary import FLAT, MOST_ROWS, summary, summary_of
+from weft.inspection.summary import FLAT, MOST_ROWS, WHAT_IS_BROKEN, summary, summary_of
 from weft.tasks.opening import load_task
 
 # the token that stands there is not always the most probable one
@@ -50,6 +50,14 @@ def translation(
         "attention": {"cross": maps},
     }
     return data if shares is None else {**data, "shares": shares}
+
+
+def test_the_sign_for_a_broken_letter_is_explained_where_it_stands() -> None:
+    data = translation(["a", "<eos>"], ["x", "<eos>"])
+    assert WHAT_IS_BROKEN not in summary_of(data)
+    assert cell_len(WHAT_IS_BROKEN) <= 60
+    broken = summary_of({**data, "translation": "x\ufffd"})
+    assert broken == [broken[0], "x\ufffd", *summary_of(data)[2:], WHAT_IS_BROKEN]
 
 
 def row_of(lines: list[str], first: str) -> list[str]:

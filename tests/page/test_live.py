@@ -161,6 +161,7 @@ def test_the_rounding_is_measured(tmp_path: Path) -> None:
     task = tiny.tiny_task("classify-fast")
     rounding = live.live_page(task, tmp_path, tiny.TEXTS[0]).rounding
     assert (rounding.logit, rounding.count, rounding.changed) == (0, 1, 0)
+    assert rounding.answers() == "and its answer stays the same"
     run = tmp_path / "run"
     run.mkdir()
     lines = [f'{{"step": 1, "text": "{text}", "label": ["a"]}}' for text in "abca"]
@@ -170,6 +171,26 @@ def test_the_rounding_is_measured(tmp_path: Path) -> None:
     rounding = live.live_page(task, tmp_path, tiny.TEXTS[0]).rounding
     assert 0 < rounding.logit < 0.1
     assert rounding.count == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "changed", "said"),
+    [
+        (1, 0, "its answer stays the same"),
+        (1, 1, "its answer is another one"),
+        (9, 1, "of 9 sentences (1|one) has another answer"),
+        (9, 2, "of 9 sentences 2 have another answer"),
+    ],
+)
+def test_how_many_answers_changed_is_said_in_the_right_number(
+    open_page: Any, monkeypatch: pytest.MonkeyPatch, count: int, changed: int, said: str
+) -> None:
+    rounding = live.Rounding(0.5, count, changed)
+    assert re.fullmatch(f"(and )?{said}", rounding.answers())
+    monkeypatch.setattr(live, "measure_rounding", lambda *given: rounding)
+    page = open_page(tiny.tiny_task("classify-fast"), tiny.TEXTS[0])
+    shown = named(page, "#live-proof")
+    assert re.search(f"changes a logit by [0-9.]+ at most; {said}[.]$", shown)
 
 
 def test_a_large_model_is_refused_with_its_size(

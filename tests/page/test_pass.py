@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 import random_models as tiny
+import weft
 from weft.engine.plain import PlainTransformer
 from weft.engine.plain_models import PlainClassifier, PlainWriter
 from weft.engine.weights import in_float64
 from weft.errors import UsageError
 from weft.inspection.browser import browser_model
+from weft.inspection.look import inspect_text
 from weft.tasks.classification import Classification
+from weft.tasks.opening import load_task
 from weft.tasks.translation import Translation
 
 ODD = {
@@ -126,6 +129,21 @@ def test_a_number_beyond_16_bits_is_refused() -> None:
     weights.src.tokens[5, 1] = 70_000
     with pytest.raises(UsageError, match="does not fit into 16 bits"):
         browser_model(task)
+
+
+@pytest.mark.parametrize("name", ["en-de", "lm-modern", "classify-modern"])
+def test_the_weights_are_counted_as_the_page_counts_them(name: str) -> None:
+    task = tiny.tiny_task(name)
+    data = inspect_text(task, tiny.TEXTS[0]).to_json()
+    assert browser_model(task).count == data["model"]["parameters"]
+
+
+def test_an_int8_folder_has_no_more_weights_than_its_model() -> None:
+    """Its output's matrix is there twice, in two types, and its scales are no weights."""
+    task: Any = load_task(weft.DEMO)
+    data = inspect_text(task, "Tom ate.").to_json()
+    assert task.weights.projection.stored.dtype == np.int8
+    assert browser_model(task).count == data["model"]["parameters"]
 
 
 def test_shared_heads_are_written_once() -> None:

@@ -16,7 +16,7 @@ from weft.cli.inspected import (
 from weft.cli.options import AsJson, BeamSize, Folder, FromDemo
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
-from weft.cli.use import opened
+from weft.cli.use import naming_options, opened
 from weft.console import stages
 from weft.console.wording import remark, say_lines
 from weft.errors import UsageError, require_matplotlib
@@ -139,15 +139,14 @@ def _write_live(folder: Path, text: str, output: Path, beam_size: int | None) ->
     from weft.inspection.live import live_page
 
     refuse_no_browser(folder)
-    with stages.showing("loading the model"):
+    with stages.showing("loading the model"), naming_options(["beam_size"]):
         page = live_page(opened(folder), folder, text, beam_size)
     durable.write_text(output, page.html)
     for note in page.notes:
         remark(f"weft: {note}")
-    changed = page.rounding.changed
     remark(
         f"weft: {page.weights:,} weights rounded to 16 bits: on this sentence a logit changes by "
-        f"{page.rounding.logit:.2g} at most, of {page.rounding.count:,} sentences {changed:,} have another answer"
+        f"{page.rounding.logit:.2g} at most, {page.rounding.answers()}"
     )
     remark(f"written to {output}")
 

@@ -29,7 +29,7 @@ class Packed:
     """The arrays of a model: for each path its type, shape and offset in `data`.
 
     Floats have 16 bits, but for the scales of int8 matrices, which have 32. Numbers are
-    little-endian. `count` is how many there are, each once.
+    little-endian. `count` is how many there are, each once, scales aside.
     """
 
     entries: list[tuple[str, dict[str, Any]]]
@@ -78,7 +78,7 @@ def packed(weights: AnyWeights, key_value_heads: int, sinusoidal: bool) -> Packe
             }
             data += stored.tobytes()
             data += bytes(-len(data) % _ALIGNED)
-            count += stored.size
+            count += 0 if _is_scale(name) else stored.size
         entries.append((name, known[id(array)]))
     return Packed(entries, bytes(data), count)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weft.config import LayerShape
 from weft.data.segment import sentence_rules
 from weft.data.tokenizer import Tokenizer
@@ -46,7 +48,11 @@ _RECURRENT = 'the model is recurrent, which no browser computes; train a Transfo
 
 @dataclass(frozen=True, eq=False)
 class BrowserModel:
-    """A model of `count` weights: its card, for JSON, and its weights."""
+    """A model of `count` weights: its card, for JSON, and its weights.
+
+    The count is the model's own: of an int8 folder neither the scales nor the second copy of a
+    matrix that two parts share, though `data` has both.
+    """
 
     card: dict[str, Any]
     data: bytes
@@ -92,7 +98,15 @@ def browser_model(task: Task[Any, Any]) -> BrowserModel:
     laid_out = packed(weights, shape.key_value_heads, shape.positions == "sinusoidal")
     card["tokenizers"] = [browser_tokenizer(tokenizer) for tokenizer in _once(task)]
     card["arrays"] = laid_out.entries
-    return BrowserModel(card, laid_out.data, laid_out.count)
+    count = laid_out.count - _copied(weights, shape)
+    return BrowserModel(card, laid_out.data, count)
+
+
+def _copied(weights: Any, shape: LayerShape) -> int:
+    """Return how many numbers of the output's matrix are those of the tokens once more, in int8."""
+    stored = weights.projection.stored
+    is_tied = getattr(shape, "tie_embeddings", False)
+    return int(stored.size) if is_tied and stored.dtype == np.int8 else 0
 
 
 def rounded_task(task: Task[Any, Any]) -> Any:

@@ -75,6 +75,13 @@ class Rounding:
     count: int
     changed: int
 
+    def answers(self) -> str:
+        """Say how many sentences have another answer."""
+        if self.count == 1:
+            return f"and its answer {'is another one' if self.changed else 'stays the same'}"
+        has = "has" if self.changed == 1 else "have"
+        return f"of {self.count:,} sentences {self.changed:,} {has} another answer"
+
 
 @dataclass(frozen=True)
 class LivePage:

@@ -41,7 +41,7 @@ def inspect_text(
         return inspect_translation(task, text, beam_size, limits)
     if beam_size is not None:
         raise UsageError(
-            f"--beam-size is for translation; this model is for {task.name}: leave it out"
+            f"beam_size is for translation; this model is for {task.name}: leave it out"
         )
     if isinstance(task, LanguageModelling):
         return inspect_language(task, text, limits)

@@ -22,6 +22,8 @@ MOST_NEXT = 5
 LEAST_SHARE = 0.25  # nats: a word that wrote less of a token did not write it
 FLAT = "(flat)"
 NOTHING = "-"
+BROKEN = "\ufffd"
+WHAT_IS_BROKEN = f"{BROKEN}: bytes that make no letter, or a sign without a shape"
 # how a table says what no letter is
 NAMES = {
     "<bos>": "start",
@@ -59,7 +61,7 @@ def _learned(several: Several) -> list[str]:
     for step, own in zip(several.names, several.facts["own"], strict=True):
         rows.append((step, " ".join(own.split()) or "(nothing)"))
     text = several.inspections[0].text
-    return [_line(text), "", *table(rows, WIDTH, {0}), ""]
+    return [*_with_signs([_line(text), "", *table(rows, WIDTH, {0})]), ""]
 
 
 def summary_of(data: Mapping[str, Any]) -> list[str]:
@@ -71,7 +73,12 @@ def summary_of(data: Mapping[str, Any]) -> list[str]:
         "language-modelling": _language,
         "classification": _classification,
     }[data["task"]]
-    return [line.rstrip() for line in told(data)]
+    return _with_signs([line.rstrip() for line in told(data)])
+
+
+def _with_signs(lines: list[str]) -> list[str]:
+    """Add what the sign for a broken letter means, where it stands there."""
+    return [*lines, WHAT_IS_BROKEN] if BROKEN in "".join(lines) else lines
 
 
 # By task
@@ -279,4 +286,4 @@ def shown(piece: str) -> str:
 
 
 def _printable(letter: str) -> str:
-    return letter if letter.isprintable() else "\ufffd"
+    return letter if letter.isprintable() else BROKEN

@@ -28,7 +28,11 @@ speak({
     "live-proof": "This browser computes what Weft computed of “{text}”: {count} numbers are apart by at most {most}.",
     "live-no-proof": "This browser does not compute what Weft computed of “{text}”: numbers are apart by up to {most}.",
     "live-rounding":
-      "The weights are rounded to 16 bits. On “{text}” that changes a logit by {logit} at most; of {count} sentences {changed} have another answer.",
+      "The weights are rounded to 16 bits. On “{text}” that changes a logit by {logit} at most; {answers}.",
+    "live-answers-same": "its answer stays the same",
+    "live-answers-other": "its answer is another one",
+    "live-answers-one": "of {count} sentences one has another answer",
+    "live-answers": "of {count} sentences {changed} have another answer",
   },
   zh: {
     "live-text": "输入一句话：此页中的模型会读它，所有图都随之改变",
@@ -56,7 +60,11 @@ speak({
     "live-whole": "全部打开时：{text}",
     "live-proof": "对“{text}”，此浏览器算出的与 Weft 算出的相同：{count} 个数相差至多 {most}。",
     "live-no-proof": "对“{text}”，此浏览器算出的与 Weft 不同：相差达 {most}。",
-    "live-rounding": "权重舍入到 16 位。在“{text}”上，一个 logit 至多因此改变 {logit}；{count} 句话中有 {changed} 句的答案不同。",
+    "live-rounding": "权重舍入到 16 位。在“{text}”上，一个 logit 至多因此改变 {logit}；{answers}。",
+    "live-answers-same": "答案不变",
+    "live-answers-other": "答案不同",
+    "live-answers-one": "{count} 句话中有一句的答案不同",
+    "live-answers": "{count} 句话中有 {changed} 句的答案不同",
   },
 });
 
@@ -304,7 +312,10 @@ function proofSaid() {
     said.push(say(holds ? "live-proof" : "live-no-proof", { text: settings.proof.text, most: amount(live.isProven.most), count: grouped(live.isProven.count) }));
   }
   const { logit, count, changed } = settings.rounding;
-  said.push(say("live-rounding", { text: settings.proof.text, logit: amount(logit), count: grouped(count), changed: grouped(changed) }));
+  const ofOne = changed ? "live-answers-other" : "live-answers-same";
+  const ofMany = changed === 1 ? "live-answers-one" : "live-answers";
+  const answers = say(count === 1 ? ofOne : ofMany, { count: grouped(count), changed: grouped(changed) });
+  said.push(say("live-rounding", { text: settings.proof.text, logit: amount(logit), answers }));
   return joined(said);
 }
 
