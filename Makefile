@@ -14,8 +14,8 @@ demo: $(READY)
 	$(BIN)/weft demo
 
 # Two sessions of tests beside each other, each on one thread; their words are kept apart where make can. One has whole
-# runs and the command line, the other every room by itself.
-DOORS := tests/faults tests/cli tests/run
+# runs, the command line, and what is shipped and runs in a browser by itself; the other every other room by itself.
+DOORS := tests/faults tests/cli tests/run tests/page tests/ship
 
 test: style
 	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-rooms test-doors

@@ -1,5 +1,6 @@
 """A server of tiny models, and all that should not be sent to it: rows S1 to S11."""
 
+import contextlib
 import json
 import os
 import signal
@@ -607,7 +608,9 @@ def test_S9_a_server_without_work_ends_at_once(launch: Launch) -> None:
     with socket.create_connection(server.address, timeout=SLACK) as idle:
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(SLACK) == 0
-        assert idle.recv(10) == b""
+        # reset where the server ended before it took the connection
+        with contextlib.suppress(ConnectionResetError):
+            assert idle.recv(10) == b""
     assert "Traceback" not in server.said()
 
 

@@ -177,9 +177,10 @@ def test_a_step_that_is_damaged_is_left_out_and_named(
     save_file(other, snapshots / "step-8.safetensors")
     found = inspect_learning(folder, load_task(folder), TEXT)
     assert found.facts["steps"] == [0, 1, 2, 10, 16, 20]
-    assert len(found.notes) == 2
-    assert "step 4 is left out" in found.notes[0]
-    assert "not weights of the model" in found.notes[1]
+    steps = [note for note in found.notes if "is left out" in note]
+    assert len(steps) == 2
+    assert "step 4 is left out" in steps[0]
+    assert "not weights of the model" in steps[1]
 
 
 def test_a_run_that_has_kept_nothing_says_what_would_keep_it(

@@ -17,6 +17,9 @@ REPEATED = (
     "toy-de-en",
     "imdb-classifier",
     "short ones",
+    "long ones",
+    "seq2seq-transformer",
+    "tiny-shakespeare",
     "filtered",
     "NFKC'}",
 )
