@@ -22,7 +22,7 @@ from training_step import CHUNKED, SIZES, tokens_per_second
 
 import weft
 from weft.data import builtin
-from weft.engine import bindings
+from weft.engine import packed
 from weft.kernels import native
 from weft.kernels.levels import instructions, levels_of
 from weft.kernels.torch_machine import choose_machine
@@ -67,7 +67,7 @@ def show(name: str, pair: Sequence[Measure], rounds: int) -> None:
 def choose(level: str) -> None:
     """Let the libraries that are loaded from now on be of a level."""
     os.environ[native.VARIABLE] = level
-    for loaded in (native.load, native.library, bindings.library):
+    for loaded in (native.load, native.library, packed.library):
         loaded.cache_clear()
 
 

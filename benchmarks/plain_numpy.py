@@ -18,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import weft
+from weft.engine import packed
 from weft.kernels import native
 
 LINES = (
@@ -65,12 +66,12 @@ def load_plain(folder: Path) -> Any:
 
     own = native.library
     native.library = refuse  # type: ignore[assignment]
-    weft.engine.bindings.library.cache_clear()  # type: ignore[attr-defined]
+    packed.library.cache_clear()  # type: ignore[attr-defined]
     try:
         return weft.load(folder)
     finally:
         native.library = own
-        weft.engine.bindings.library.cache_clear()  # type: ignore[attr-defined]
+        packed.library.cache_clear()  # type: ignore[attr-defined]
 
 
 def work_of(model: Any, lines: Sequence[str]) -> Work:

@@ -97,6 +97,13 @@ def recurrent(request: pytest.FixtureRequest) -> TranslationInspection:
     return found
 
 
+# what is out of sight follows a choice at once, too
+TOGETHER = """() => {
+    const own = go;
+    globalThis.go = changes => { own(changes); followAll(); };
+}"""
+
+
 @pytest.fixture
 def open_page(
     browser: Any, watch: Callable[..., None], tmp_path: Path
@@ -119,6 +126,7 @@ def open_page(
         far = "document.documentElement.style.setProperty('--far', 'visible')"
         page.evaluate(far)
         page.evaluate("drawAll()")
+        page.evaluate(TOGETHER)
         return page
 
     yield opened

@@ -475,3 +475,41 @@ def test_all_is_drawn_in_time(
     page = opened_by_itself(browser, tmp_path / "page.html")
     page.wait_for_function(f"() => {EMPTY}.length === 0")
     page.context.close()
+
+
+SAID = "document.getElementById('choosing-prose').textContent"
+
+
+def test_what_is_out_of_sight_follows_a_choice_when_it_comes_near_and_for_paper(
+    browser: Any, inspection: TranslationInspection, tmp_path: Path
+) -> None:
+    write_report(inspection, tmp_path / "page.html")
+    page = opened_by_itself(browser, tmp_path / "page.html", NO_LEISURE)
+    page.evaluate("drawAll()")
+    first = page.evaluate(SAID)
+    page.evaluate("go({ step: 1 })")
+    assert page.evaluate(SAID) == first
+    page.evaluate("() => document.getElementById('choosing').scrollIntoView()")
+    page.wait_for_function(f"first => {SAID} !== first", arg=first)
+    second = page.evaluate(SAID)
+    page.evaluate("go({ step: 0 })")
+    assert page.evaluate(SAID) == first
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_function("() => !isNear(document.getElementById('choosing'))")
+    page.evaluate("go({ step: 1 })")
+    assert page.evaluate(SAID) == first
+    page.evaluate("() => { dispatchEvent(new Event('beforeprint')); }")
+    assert page.evaluate(SAID) == second
+    page.context.close()
+
+
+def test_all_follows_a_choice_in_time(
+    browser: Any, inspection: TranslationInspection, tmp_path: Path
+) -> None:
+    write_report(inspection, tmp_path / "page.html")
+    page = opened_by_itself(browser, tmp_path / "page.html")
+    page.evaluate("drawAll()")
+    first = page.evaluate(SAID)
+    page.evaluate("go({ step: 1 })")
+    page.wait_for_function(f"first => {SAID} !== first", arg=first)
+    page.context.close()

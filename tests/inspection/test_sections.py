@@ -63,6 +63,7 @@ def data(inspection):
 
 def go(page, **changes) -> None:
     page.evaluate("changes => go(changes)", changes)
+    page.evaluate("followAll()")  # out of sight as well
     page.evaluate(SETTLE)
 
 

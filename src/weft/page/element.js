@@ -57,6 +57,20 @@ function signed(value, digits = 2) {
   return Number(size) === 0 ? size : (value < 0 ? "−" : "+") + size;
 }
 
+// How wide a piece is in some letters, in pixels; asked of a pen that stands nowhere, as letters of one in the page are
+// known only when all of it is styled.
+const widths = new Map();
+let measuring;
+function widthOf(piece, font) {
+  const key = `${font} ${piece}`;
+  if (!widths.has(key)) {
+    measuring ??= make("canvas").getContext("2d");
+    measuring.font = font;
+    widths.set(key, measuring.measureText(plainly(piece)).width);
+  }
+  return widths.get(key);
+}
+
 // Thousands apart; to ask the browser's Intl for it takes it many milliseconds at first.
 const grouped = (count) => `${Math.round(count)}`.replace(/\B(?=(\d{3})+$)/g, ",");
 

@@ -155,15 +155,36 @@ function settledInMap(next, changes) {
   return next;
 }
 
-// Change the place: every section that is about what changed follows.
+// Change the place: every section that is about what changed follows, those in sight at once.
 function go(changes) {
   const next = settled(changes);
   const changed = new Set(Object.keys(next).filter((name) => next[name] !== place[name]));
   if (!changed.size) return;
   Object.assign(place, next);
+  const near = new Set(shownSections.filter(({ id }) => isNear(byId(id)))); // asked while nothing has changed yet
   writeFragment();
   placeRibbon();
-  for (const one of shownSections) if (!undrawn.has(one)) one.place?.(changed);
+  for (const one of shownSections) {
+    if (undrawn.has(one)) continue;
+    behind.set(one, new Set([...(behind.get(one) ?? []), ...changed]));
+    if (near.has(one) || isForPaper()) follow(one);
+    else whenSeen(byId(one.id), () => follow(one));
+  }
+  drawInTime();
+}
+
+// Sections that are not in sight, and what has changed since they were: they follow when they come there, or while there
+// is nothing else to do.
+const behind = new Map();
+
+function follow(one) {
+  const changed = behind.get(one);
+  behind.delete(one);
+  if (changed && !undrawn.has(one)) one.place?.(changed);
+}
+
+function followAll() {
+  for (const one of behind.keys()) follow(one);
 }
 
 /* The place in the address, so that a link opens it: counted from 1, as it is shown */
@@ -232,6 +253,7 @@ function drawSections() {
   byId("rail-map").replaceChildren();
   byId("sections").replaceChildren(...shownSections.map(frameOf));
   undrawn.clear();
+  behind.clear();
   for (const one of shownSections) undrawn.add(one);
   if (isForPaper()) return drawAll();
   drawSection(shownSections[0]); // what is seen first
@@ -252,22 +274,25 @@ function drawSection(one) {
   box.classList.remove("undrawn");
   box.parentNode.inert = false;
   box.replaceChildren();
+  behind.delete(one);
   one.draw(box);
   one.place?.(new Set(Object.keys(place)));
 }
 
 function drawAll() {
   for (const one of undrawn) drawSection(one);
+  followAll();
 }
 
 const AT_LEISURE = 200; // milliseconds before each, in which the page is seen and heard; and the longest wait for an idle one
 const whenIdle = (work) => (globalThis.requestIdleCallback ? requestIdleCallback(work, { timeout: AT_LEISURE }) : work());
 let isInTime = false; // whether one is to be drawn in time
 function drawInTime() {
-  if (isInTime || isHeld || !undrawn.size) return;
+  if (isInTime || isHeld || !(undrawn.size || behind.size)) return;
   isInTime = true;
   const drawNext = () => {
     isInTime = false;
+    followAll();
     const [next] = undrawn;
     if (next) drawSection(next);
     drawInTime();
@@ -284,7 +309,9 @@ function frameOf({ id }) {
 
 // The way to a section; the place in the address stays.
 function goToSection(id) {
-  drawSection(shownSections.find((one) => one.id === id));
+  const one = shownSections.find((shown) => shown.id === id);
+  drawSection(one);
+  follow(one);
   const target = byId(`${id}-title`);
   target.scrollIntoView({ block: "start" });
   target.focus({ preventScroll: true });

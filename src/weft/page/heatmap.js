@@ -15,7 +15,7 @@ function heatmap({ name, spec, pick, read }) {
   const room = make("div", { class: "map-room" }, canvas);
   const box = make("div", { class: "map-box", role: "application", tabindex: "0", "aria-label": name }, room);
   const view = { box, canvas, room, isFit: true, width: 0, at: null, cell: CELL, left: 0, top: 0 };
-  const draw = () => whenSeen(box, () => paintHeatmap(view, spec()));
+  const draw = () => paintSoon(box, () => paintHeatmap(view, spec()));
   heatmaps.set(box, view);
   view.layOut = () => {
     if (!view.width && isForPaper()) view.width = box.clientWidth;
@@ -30,6 +30,10 @@ function heatmap({ name, spec, pick, read }) {
     view.layOut();
   }).observe(box);
   view.draw = draw;
+  view.drawChosen = () => paintSoon(box, () => {
+    showCell(view, spec());
+    paintHeatmap(view, spec());
+  });
   box.addEventListener("scroll", draw, { passive: true });
   const placeOf = (event) => cellOf(view, spec(), event);
   canvas.addEventListener("pointermove", (event) => {
@@ -51,7 +55,7 @@ function heatmap({ name, spec, pick, read }) {
     const next = stepInGrid(event, [row, key ?? -1], shape[0], shape[1]);
     if (!next) return;
     pick(next[0], isVisible(...next) ? next[1] : Math.min(next[0], shape[1] - 1));
-    showCell(view, spec());
+    view.drawChosen();
   });
   return view;
 }
@@ -59,9 +63,7 @@ function heatmap({ name, spec, pick, read }) {
 const headFont = () => `${HEAD_FONT}px system-ui, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif`;
 
 function measureHeads(view, { queries, keys }) {
-  const pen = view.canvas.getContext("2d");
-  pen.font = headFont();
-  const widest = (pieces) => Math.max(...pieces.map((piece) => pen.measureText(plainly(piece)).width));
+  const widest = (pieces) => Math.max(...pieces.map((piece) => widthOf(piece, headFont())));
   view.left = Math.min(Math.ceil(widest(queries)) + HEAD_ROOM, 112);
   view.top = Math.min(Math.ceil(widest(keys)) + HEAD_ROOM, 96);
 }
@@ -195,16 +197,17 @@ function hatchMasked(pen, { shape: [rows, columns], isVisible }, x0, y0, cell, {
 // The tokens beside and above, as many as there is room for, the chosen ones always.
 function paintHeads(pen, view, shown, x0, y0, { ink, muted, paper, mark }) {
   const { cell, left, top, seen } = view;
-  pen.font = headFont();
   const every = Math.ceil((HEAD_FONT + 2) / cell);
   const here = { row: view.at?.row ?? shown.row, key: view.at ? view.at.key : shown.key };
   const isNear = (index, chosen) => chosen !== null && index !== chosen && Math.abs(index - chosen) < every;
   pen.textBaseline = "middle";
   const write = (piece, isHere) => {
     pen.fillStyle = isHere ? mark : isSymbol(piece) ? muted : ink;
-    pen.font = isHere ? `600 ${headFont()}` : headFont();
+    if (isHere) pen.font = `600 ${headFont()}`;
     pen.fillText(plainly(piece), 0, 0);
+    if (isHere) pen.font = headFont();
   };
+  pen.font = headFont();
   pen.save();
   pen.beginPath();
   pen.rect(0, top - HEAD_FONT / 2, left, seen[1] - top + HEAD_FONT / 2);

@@ -4,10 +4,10 @@ const LINES_HEIGHT = 132; // pixels
 const LINE_FONT = 15;
 
 // The places of pieces side by side: {x, width} of each.
-function sideBySide(pen, pieces) {
+function sideBySide(font, pieces) {
   let x = 0;
   return pieces.map((piece) => {
-    const width = Math.max(Math.ceil(pen.measureText(plainly(piece)).width) + 12, 26);
+    const width = Math.max(Math.ceil(widthOf(piece, font)) + 12, 26);
     const place = { x, width };
     x += width + 3;
     return place;
@@ -20,7 +20,7 @@ function lookLines({ spec, pick }) {
   const box = make("div", { class: "lines-box" }, canvas);
   const view = { box, canvas };
   canvas.style.setProperty("height", `${LINES_HEIGHT}px`);
-  view.draw = () => whenSeen(box, () => paintLines(view, spec()));
+  view.draw = () => paintSoon(box, () => paintLines(view, spec()));
   canvas.addEventListener("click", (event) => {
     const bounds = canvas.getBoundingClientRect();
     const x = event.clientX - bounds.left;
@@ -33,11 +33,11 @@ function lookLines({ spec, pick }) {
 
 function paintLines(view, shown) {
   const { canvas, box } = view;
+  const seen = box.clientWidth; // asked before anything changes
   const pen = canvas.getContext("2d");
   const font = headFont().replace(`${HEAD_FONT}px`, `${LINE_FONT}px`);
-  pen.font = font;
-  view.keys = sideBySide(pen, shown.keys);
-  view.queries = sideBySide(pen, shown.queries);
+  view.keys = sideBySide(font, shown.keys);
+  view.queries = sideBySide(font, shown.queries);
   const width = Math.max(...[view.keys, view.queries].map((places) => places.at(-1).x + places.at(-1).width)) + 2;
   const scale = globalThis.devicePixelRatio || 1;
   Object.assign(canvas, { width: Math.ceil(width * scale), height: LINES_HEIGHT * scale });
@@ -49,7 +49,6 @@ function paintLines(view, shown) {
   drawPieces(pen, view.keys, shown.keys, 0, (i) => shown.values[shown.row * shown.shape[1] + i], shown.key, shown.hue);
   drawPieces(pen, view.queries, shown.queries, LINES_HEIGHT - 26, () => 0, shown.row, shown.queryHue);
   const at = view.queries[shown.row];
-  const seen = box.clientWidth;
   if (width > seen) box.scrollLeft = at.x + (at.width - seen) / 2;
 }
 

@@ -253,8 +253,7 @@
   function showPlace() {
     byId("looks-reading").textContent = readingHere();
     prose("looks", ...sayProse());
-    large.draw();
-    showCell(large, specOf(place));
+    large.drawChosen();
     if (state.kept) beside.draw();
     lines.draw();
   }

@@ -15,6 +15,11 @@ function come(entries) {
   }
 }
 
+function isNear(element) {
+  const { top, bottom } = element.getBoundingClientRect();
+  return bottom > -NEAR && top < innerHeight + NEAR;
+}
+
 // Whether it is of data that are there no more: its section waits to be drawn anew, and keeps its picture until then.
 const isStale = (element) => element.closest("[inert]") !== null;
 
@@ -24,6 +29,20 @@ function whenSeen(element, paint) {
   if (inSight.has(element) || isForPaper()) return paint();
   if (!unpaintedYet.has(element)) sight.observe(element);
   unpaintedYet.set(element, paint);
+}
+
+// Paint an element in the next frame, once, after all that changes the page meanwhile: letters and sizes of a picture
+// are those of the whole page, which each time must be styled and laid out anew for them.
+const soon = new Map();
+function paintSoon(element, paint) {
+  if (!soon.size) requestAnimationFrame(paintAll);
+  soon.set(element, paint);
+}
+
+function paintAll() {
+  const all = [...soon];
+  soon.clear();
+  for (const [element, paint] of all) whenSeen(element, paint);
 }
 
 // Paint what is not in sight, as paper shows all of it.

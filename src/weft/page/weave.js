@@ -55,26 +55,12 @@ function resizeWeave(one) {
 
 /* Painting */
 
-const unpainted = new Set();
-
-// Paint it in the next frame, once, after all that changes the page meanwhile.
-function paintWeave(one) {
-  if (!unpainted.size) requestAnimationFrame(paintAll);
-  unpainted.add(one);
-}
-
-function paintAll() {
-  const all = [...unpainted];
-  unpainted.clear();
-  for (const one of all) {
-    if (one.scrolled !== one.left) one.grid.scrollLeft = one.scrolled = one.left;
-    whenSeen(one.grid, () => paintNow(one));
-  }
-}
+const paintWeave = (one) => paintSoon(one.grid, () => paintNow(one));
 
 function paintNow(one) {
   const { picture, grid } = one;
   if (!grid.isConnected) return;
+  if (one.scrolled !== one.left) grid.scrollLeft = one.scrolled = one.left;
   const height = picture.tops.at(-1) + 1;
   const printed = isPrinted();
   const width = printed ? PRINTED : one.width;
