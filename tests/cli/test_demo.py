@@ -67,7 +67,7 @@ def test_other_languages_are_refused(
                 "--set model.num_heads=1 --output runs/demo-en-de-one-head"
             ),
         ),
-        (
+        pytest.param(
             ["--to", "en"],
             ("zh", "en"),
             "runs/demo-zh-en",
@@ -76,6 +76,7 @@ def test_other_languages_are_refused(
                 "--set tokenizer.src.kind=character --set tokenizer.tgt.kind=word "
                 "--set model.num_heads=1 --output runs/demo-zh-en-one-head"
             ),
+            marks=pytest.mark.long,
         ),
     ],
 )

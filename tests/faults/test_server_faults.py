@@ -552,7 +552,9 @@ def test_S8_requests_at_one_moment_are_answered_as_alone(server: Running) -> Non
         assert [one.result().json["choices"] for one in others] == written * 4
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_S9_what_runs_is_finished_and_then_the_server_ends(
     launch: Launch, how: signal.Signals
 ) -> None:

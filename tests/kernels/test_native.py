@@ -377,7 +377,16 @@ def test_kept_kernels_need_no_compiler(
     native.load()
 
 
-@pytest.mark.parametrize("damage", ["none of it", "half", "a byte"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "half",
+        *(
+            pytest.param(one, marks=pytest.mark.long)
+            for one in ("none of it", "a byte")
+        ),
+    ],
+)
 def test_a_damaged_library_is_made_again(
     damage: str,
     compiled: Path,

@@ -500,6 +500,7 @@ def test_a_classifier_says_where_nothing_is_known(tmp_path: Path) -> None:
     )
     text.write_text("text,label\n" + "".join(dict.fromkeys(rows)))
     settings = (
+        "model.ngram_buckets=1000",
         "training.max_steps=30",
         "training.precision=float32",
         "training.threads=1",

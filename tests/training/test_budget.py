@@ -328,8 +328,18 @@ HELD = ("data.dev_size=24", "data.test_size=0")
     "settings",
     [
         (),
-        ("training.schedule=noam", "training.warmup_steps=40"),
-        ("training.precision=auto", "training.kernels=auto", "training.threads=none"),
+        pytest.param(
+            ("training.schedule=noam", "training.warmup_steps=40"),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            (
+                "training.precision=auto",
+                "training.kernels=auto",
+                "training.threads=none",
+            ),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_the_card_repeats_a_run_by_the_clock_that_was_lengthened(
