@@ -430,11 +430,41 @@ def test_the_model_is_drawn_to_its_sizes_and_its_parts_lead_on(page: Any) -> Non
     assert [area / 25 for area in drawn] == pytest.approx(shares, abs=2e-3)
     wanted = [b for b in boxes if (b["part"], b["layer"]) == ("cross", 1)]
     assert len(wanted) == 1
-    page.locator("#model-box .part[data-kind=cross][data-layer='1']").click()
+    page.locator("#model-box [data-name='decoder.1.cross']").click()
     assert page.evaluate("[place.kind, place.layer]") == ["cross", 1]
     assert page.evaluate("document.activeElement.id") == "looks-title"
     for where in ("#model-box", "#rail-map"):
         assert page.locator(f"{where} [aria-current]").count() == 1
+
+
+LED = """name => {
+    document.querySelector(`#model-box [data-name='${name}']`).click();
+    const marked = where => [...document.querySelectorAll(`${where} [aria-current]`)].map(each => each.dataset.name);
+    return [marked("#model-box"), marked("#rail-map"), document.activeElement.id, place.side, place.part];
+}"""
+
+
+def test_a_part_of_the_model_leads_to_itself_and_is_marked(page: Any) -> None:
+    ways = {
+        "encoder.embedding": ("numbers-title", "source", None),
+        "decoder.positions": ("numbers-title", "target", None),
+        "encoder.0.self": ("looks-title", "target", None),
+        "decoder.1.feed-forward": ("loom-title", "target", "feed-forward-1"),
+        "output": ("choosing-title", "target", "feed-forward-1"),
+    }
+    for name, (section, side, part) in ways.items():
+        expected = [[name], [name], section, side, part]
+        assert page.evaluate(LED, name) == expected
+    page.evaluate("go({ kind: 'cross', layer: 0 })")
+    marked = page.locator("#model-box [aria-current]")
+    assert marked.evaluate_all("all => all.map(each => each.dataset.name)") == [
+        "decoder.0.cross"
+    ]
+    # what an encoder adds is not in the loom, which is of the decoder
+    unled = page.locator("#model-box div.part")
+    names = unled.evaluate_all("all => all.map(each => each.dataset.name)")
+    layers = [f"encoder.{layer}.feed-forward" for layer in range(2)]
+    assert sorted(names) == sorted([*layers, "encoder.norm"])
 
 
 NO_LEISURE = "window.requestIdleCallback = () => {}"

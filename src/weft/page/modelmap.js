@@ -12,6 +12,8 @@
   };
   const NAMES = { classification: { output: "labels" } };
   const TABLES = ["embedding", "ngrams", "matches", "bag"];
+  const LEADING = ["side", "kind", "layer", "part"]; // of the place: what a part of the map leads to
+  let chosen = null; // the part that was chosen last, and where that led: {name, at}
 
   section({
     id: "model",
@@ -21,23 +23,33 @@
       const towers = ["encoder", "bag", "decoder"].filter((tower) => data.model.boxes.some((part) => part.tower === tower));
       const columns = towers.map(drawTower);
       columns.at(-1).append(...data.model.boxes.filter(({ tower }) => tower === "output").map(drawPart));
-      box.append(make("div", { class: "towers" }, ...columns), make("p", { class: "caption" }, say("model-caption")));
+      box.append(make("div", { class: "towers" }, ...columns), make("p", { class: "caption" }, say("model-caption"), make("span", {}, sayChoice())));
       prose("model", sayModel());
       drawRailMap();
     },
     place(changed) {
-      if (!["kind", "layer"].some((name) => changed.has(name))) return;
-      for (const button of root.querySelectorAll("#model-box .part, #rail-map i")) {
-        const isHere = button.dataset.kind === place.kind && Number(button.dataset.layer) === place.layer;
-        if (isHere) button.setAttribute("aria-current", "true");
-        else button.removeAttribute("aria-current");
-      }
+      if (LEADING.some((name) => changed.has(name))) markPart();
     },
   });
 
+  // The part that was chosen, until the place is led elsewhere: then the one that looks there.
+  function nameHere() {
+    if (chosen && LEADING.every((name) => chosen.at[name] === place[name])) return chosen.name;
+    chosen = null;
+    return data.model.boxes.find((box) => kindOf(box) === place.kind && box.layer === place.layer)?.name;
+  }
+
+  function markPart() {
+    const here = nameHere();
+    for (const part of root.querySelectorAll("#model-box .part, #rail-map i")) {
+      if (part.dataset.name === here) part.setAttribute("aria-current", "true");
+      else part.removeAttribute("aria-current");
+    }
+  }
+
   // The map once more, small, beside the sections: where the place is in the model.
   function drawRailMap() {
-    const bars = data.model.boxes.map((box) => make("i", { class: isOff(box) ? "off" : null, "data-role": roleOf(box), "data-kind": kindOf(box), "data-layer": box.layer, "data-tower": box.tower }));
+    const bars = data.model.boxes.map((box) => make("i", { class: isOff(box) ? "off" : null, "data-role": roleOf(box), "data-name": box.name, "data-tower": box.tower }));
     byId("rail-map").replaceChildren(...bars);
   }
 
@@ -81,24 +93,48 @@
   const kindOf = ({ tower, part }) => (part === "cross" ? "cross" : part === "self" ? tower : null);
 
   function drawPart(box) {
-    const { layer, part, numbers } = box;
+    const { name, numbers } = box;
     const share = numbers / data.model.parameters;
     const area = make("i", { class: "area", "aria-hidden": "true" });
     area.style.setProperty("--side", `${(Math.sqrt(share) * 5).toFixed(3)}rem`);
     const text = make("span", { class: "part-text" }, make("b", {}, nameOfPart(box)), make("small", {}, flowOf(box)));
-    const where = shownSections.find(({ id }) => id === WHERE[part]) ? WHERE[part] : null;
-    const kind = kindOf(box);
+    const where = whereOf(box);
     const said = make("span", { class: "unseen" }, `; ${shareOf(box)}`);
     const off = offOf(box);
     if (off) text.append(make("small", { class: "off-said" }, off));
-    const more = { class: isOff(box) ? "part off" : "part", "data-role": roleOf(box), "data-kind": kind, "data-layer": layer, title: shareOf(box) };
+    const more = { class: isOff(box) ? "part off" : "part", "data-role": roleOf(box), "data-name": name, title: shareOf(box) };
     if (!where) return make("div", more, text, said, area);
-    const click = () => {
-      if (kind in KINDS) go({ kind, layer });
-      goToSection(where);
-    };
-    return make("button", { type: "button", ...more, click }, text, said, area);
+    return make("button", { type: "button", ...more, click: () => leadTo(box, where) }, text, said, area);
   }
+
+  /* Where a part is seen at work */
+
+  // Its section, null where there is none: the loom is of what writes, so of a translator's encoder nothing is in it.
+  function whereOf({ tower, part }) {
+    let id = tower === "bag" ? "reasons" : WHERE[part];
+    if (id === "loom" && tower === "encoder" && data.task === "translation") id = part === "recurrent" ? "states" : null;
+    return shownSections.some((one) => one.id === id) ? id : null;
+  }
+
+  function leadTo(box, where) {
+    go(changesTo(box, where));
+    chosen = { name: box.name, at: { ...place } };
+    markPart();
+    goToSection(where);
+  }
+
+  // The place at which a section shows a part.
+  function changesTo(box, where) {
+    const kind = kindOf(box);
+    if (kind in KINDS) return { kind, layer: box.layer };
+    if (where === "loom") return { part: keyOfPart(box.part === "norm" ? data.lens.rows.at(-1) : box) }; // the last row is read after the norm
+    const side = box.tower === "encoder" ? READ : (WRITTEN ?? READ);
+    if (!["numbers", "states"].includes(where) || side === place.side) return {};
+    return { side, token: side === WRITTEN ? place.step + OFFSET : Math.max(pointedAt(side) ?? 0, 0) };
+  }
+
+  // How to choose one; some may lead nowhere.
+  const sayChoice = () => say(data.model.boxes.every(whereOf) ? "model-choose" : "model-choose-some");
 
   /* What is switched off, in a page whose model is inside of it */
 
@@ -143,7 +179,9 @@
       "model-norm-before": "Each part reads what came so far, brought to one scale (norm), and adds what it found.",
       "model-norm-after": "Each part reads what came so far and adds what it found; the sum is then brought to one scale (norm).",
       "model-tied": "Some matrices are one and the same: what turns a word into a vector also turns a vector back into a word.",
-      "model-caption": "From top to bottom as a text passes through. Beside each part: how many numbers go in, are between, and come out at each token; the square is its share of all weights. Choose a part to see it at work.",
+      "model-caption": "From top to bottom as a text passes through. Beside each part: how many numbers go in, are between, and come out at each token; the square is its share of all weights.",
+      "model-choose": " Choose a part to see it at work; the one that was chosen is framed.",
+      "model-choose-some": " Choose a part on a tinted ground to see it at work; the one that was chosen is framed. What the others make is not shown on this page.",
       "model-tower-encoder": "Encoder",
       "model-tower-decoder": "Decoder",
       "model-tower-bag": "Bag of n-grams",
@@ -173,7 +211,9 @@
       "model-norm-before": "每个部分先把到此为止的内容归一到同一尺度（norm）再读，然后加上自己的发现。",
       "model-norm-after": "每个部分读到此为止的内容，加上自己的发现，再把和归一到同一尺度（norm）。",
       "model-tied": "有些矩阵是同一个：把词变成向量的，也把向量变回词。",
-      "model-caption": "自上而下是文字经过的顺序。每个部分旁边：每个词元进入、居中和出来各有多少个数；方块是它占全部权重的份额。选一个部分看它工作。",
+      "model-caption": "自上而下是文字经过的顺序。每个部分旁边：每个词元进入、居中和出来各有多少个数；方块是它占全部权重的份额。",
+      "model-choose": "选一个部分看它工作；所选的带框。",
+      "model-choose-some": "选一个有底色的部分看它工作；所选的带框。其余部分得出什么，本页不显示。",
       "model-tower-encoder": "编码器",
       "model-tower-decoder": "解码器",
       "model-tower-bag": "n 元组袋",
