@@ -10,6 +10,7 @@ import pytest
 
 import notebooks  # tools/notebooks.py
 import weft
+from weft.data import builtin
 
 ALL = sorted(notebooks.FOLDER.glob("*.ipynb"))
 PAPER = notebooks.FOLDER / "attention-is-all-you-need.ipynb"
@@ -93,6 +94,15 @@ def test_what_is_my_model_doing_runs(capsys: pytest.CaptureFixture[str]) -> None
     assert any(shown.startswith("<iframe ") for shown in ran.shown)
     out = capsys.readouterr().out
     assert "▁drinking" in out
+    assert re.search(r"^ +9 \S+ +0\.\d+$", out, re.MULTILINE)  # counted as in the page
+    assert "Layer 2, head 1: " in out
+    assert "layer 0" not in out
+    tables = [shown for shown in ran.shown if shown.startswith("<table>")]
+    assert len(tables) == 2
+    assert all(
+        "<th>&lt;eos&gt;</th>" in table for table in tables
+    )  # not taken for a tag
+    assert "<th>1 · cross</th>" in tables[0]
     by_share, by_weight = (
         int(re.findall(rf"largest {kind}: +(\d+) of", out)[0])
         for kind in ("share", "weight")
@@ -103,9 +113,23 @@ def test_what_is_my_model_doing_runs(capsys: pytest.CaptureFixture[str]) -> None
 def test_it_looks_into_a_model_of_ones_own(
     tiny_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = {"folder": tiny_folder, "sentence": "cat sees dog.", "chosen": 0}
+    given = {"folder": tiny_folder, "sentence": "cat sees dog.", "chosen": 1}
     notebooks.run(WHAT, given)
     assert "cat" in capsys.readouterr().out
+
+
+def test_the_showcase_is_held_out_and_built_as_the_text_is() -> None:
+    """Otherwise it would be a show of failures, without a word on them."""
+    cells = notebooks.read(OWN)["cells"]
+    [shown] = [
+        source
+        for source in map(notebooks.source_of, cells)
+        if "sentences = [" in source
+    ]
+    test = dict(builtin.pairs("everyday", "en", "de").test)
+    sentences = re.findall(r'^    "(.+)",$', shown, re.MULTILINE)
+    assert len(sentences) == 3
+    assert set(sentences) <= set(test)
 
 
 @pytest.mark.long
@@ -121,6 +145,10 @@ def test_a_translator_of_ones_own_is_trained(
     assert any(shown.startswith("<img ") for shown in ran.shown)
     out = capsys.readouterr().out
     assert "done: 24 steps" in out
+    assert "never seen: astronaut" in out
+    assert "give text as well" not in "".join(
+        ran.shown
+    )  # the diagnosis has been given some
     assert re.search(r"step +its own answer\n +0 .*\n( +\d+ .*\n)+ +24 ", out)
 
 

@@ -94,7 +94,8 @@ def test_the_numbers_belong_together(seen: Any) -> None:
     logit = shares.logit.values
     assert np.allclose(shares.values.sum("part"), logit, atol=1e-3)
     parts = np.array(shares.parts)
-    of_source = shares.values[parts == "1 cross"] + shares.values[parts == "0 cross"]
+    of_layers = [shares.values[parts == f"{layer} · cross"] for layer in (1, 2)]
+    of_source = sum(of_layers)
     assert np.allclose(of_source[0], shares.source, atol=1e-3)
     assert np.allclose(
         shares.cross.sum("layer", "head", "source"), of_source[0], atol=1

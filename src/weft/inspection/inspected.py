@@ -355,7 +355,7 @@ def _replaced(ids: Any, known: Mapping[int, str]) -> Any:
 
 
 def _part(row: Mapping[str, Any]) -> str:
-    """Name a part in a few words; its layer counts from 0, as the arrays do."""
-    before = "" if row.get("layer") is None else f"{row['layer']} "
+    """Name a part in a few words; its layer counts from 1, as in the page."""
+    before = "" if row.get("layer") is None else f"{row['layer'] + 1} · "
     after = "" if row.get("n") is None else f" of {row['n']}"
     return f"{before}{row['part']}{after}"
