@@ -308,6 +308,58 @@ def test_map_and_paper_show_what_is_switched_off(open_page: Any) -> None:
     assert not page.locator("#live-text").is_visible()
 
 
+def in_one_look(page: Any, *names: str) -> list[str]:
+    """Return what the section says in these of its places, once it is drawn."""
+    page.evaluate("drawAll()")
+    return [named(page, f"#onelook-{name}") for name in names]
+
+
+OFF = "(count) => data.off?.source.length === count && data.looks && undrawn.size === 0"
+
+
+def test_one_look_leaves_out_a_token_that_is_switched_off(open_page: Any) -> None:
+    """Its weight is 0, no other takes its place in words, and no rounding is blamed."""
+    page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0])
+    page.evaluate("() => { location.hash = '#off=token.2&k=cross&l=1&h=1&c=2&t=2'; }")
+    page.wait_for_function(OFF, arg=1)
+    summed, softmax, value, wrote, check = in_one_look(
+        page, "sum", "softmax", "value", "wrote", "check"
+    )
+    token = page.evaluate("quoted(SIDES.source.pieces[1])")
+    assert "would be the score" in summed
+    assert f"{token} is switched off, and gets 0." in softmax
+    assert value.startswith(f"{token} is switched off: nothing of its")
+    assert wrote == ""
+    assert check.startswith("Query and key give the weights that were recorded, to ")
+    assert (
+        page.evaluate("readKey(1)") == f"{token} is switched off: nothing looks at it."
+    )
+    page.evaluate("() => { onelook.temperature = 4; }")
+    assert page.evaluate("weightsAt(4)[1]") == 0
+    page.evaluate("() => { go({ key: 0 }); followAll(); }")
+    weight = page.evaluate("number(within(mapOf('cross', 0, 0), 1).values[0])")
+    other = page.evaluate("quoted(SIDES.source.pieces[0])")
+    said = in_one_look(page, "softmax", "check")
+    assert said[0].endswith(
+        f"{other} gets {weight}. Switched off, and without a weight: {token}."
+    )
+    assert re.search(r"recorded, to (0|\d × 10⁻[⁵-⁹])\.$", said[1])
+
+
+def test_where_all_tokens_are_switched_off_there_is_nothing_to_look_at(
+    open_page: Any,
+) -> None:
+    page = open_page(tiny.tiny_task("en-de"), "a")
+    count = page.evaluate("SIDES.source.pieces.length")
+    off = "+".join(f"token.{i + 1}" for i in range(count))
+    page.evaluate("(off) => { location.hash = `#off=${off}&k=cross`; }", off)
+    page.wait_for_function(OFF, arg=count)
+    assert page.evaluate("Math.max(...data.attention.cross.values)") == 0
+    softmax, check = in_one_look(page, "softmax", "check")
+    assert softmax.startswith("All keys are switched off")
+    assert check.endswith("recorded, to 0.")
+
+
 def test_the_looks_are_drawn_before_all_else(open_page: Any) -> None:
     page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[1])
     seen = """(text) => new Promise(done => {

@@ -99,6 +99,9 @@ function mapOf(kind, layer, head) {
 // Whether a query may look at a key: the future cannot be seen.
 const isVisible = (kind, row, key) => kind !== "decoder" || key <= row;
 
+// Whether a key is of a token that is switched off, in a page whose model is inside of it.
+const isOffKey = (kind, key) => isOffIn(KINDS[kind].cols, key);
+
 // The query of a kind of map that the place stands at.
 const rowIn = (kind) => (KINDS[kind].rows === WRITTEN ? place.step : place.row);
 

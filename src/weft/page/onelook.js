@@ -20,10 +20,18 @@ speak({
     "onelook-key": "key of {token}",
     "onelook-product": "product",
     "onelook-strip-reading": "Number {number}: query {query} × key {key} = {product}.",
-    "onelook-sum": "The products add up to {sum}. Divided by √{count} = {root}, that is the score of {key}: {score}.",
+    "onelook-sum": "The products add up to {sum}. Divided by √{count} {root}, that is the score of {key}: {score}.",
+    "onelook-sum-off":
+      "The products add up to {sum}. Divided by √{count} {root}, that would be the score of {key}: {score}. But the token is switched off, " +
+      "and nothing looks at it.",
     "onelook-softmax":
       "Every key gets a score, and the softmax turns the scores into weights that add up to 1: each is its exponential, divided by all of " +
       "them together. {key} gets {weight}.",
+    "onelook-softmax-off":
+      "Every key that is not switched off gets a score, and the softmax turns the scores into weights that add up to 1: each is its " +
+      "exponential, divided by all of them together. {key} is switched off, and gets 0.",
+    "onelook-softmax-none": "All keys are switched off: there is nothing to look at, and no weight.",
+    "onelook-also-off": "Switched off, and without a weight: {tokens}.",
     "onelook-masked": "The {count} after {query} are masked: the future cannot be seen.",
     "onelook-masked-one": "The one after {query} is masked: the future cannot be seen.",
     "onelook-weights": "Scores and weights of every key",
@@ -32,17 +40,19 @@ speak({
     "onelook-key-reading": "{key}: score {score}, weight {weight}.",
     "onelook-key-changed": "{key}: score {score}, weight {weight}; with a temperature of {temperature}: {changed}.",
     "onelook-key-masked": "{key} is masked: it comes later.",
+    "onelook-off": "off",
     "onelook-temperature": "Temperature of this picture",
     "onelook-back": "1 again",
     "onelook-value": "The weight carries the value of {key}: {weight} times each of its {count} numbers.",
+    "onelook-value-off": "{key} is switched off: nothing of its {count} numbers, its value, is carried over.",
     "onelook-value-row": "value of {token}",
     "onelook-carried": "carried: × {weight}",
     "onelook-value-reading": "Number {number}: value {value} × {weight} = {carried}.",
     "onelook-wrote": "Through the head’s output that wrote {share} of the logit of {token}.",
     "onelook-check": "Query and key give the weights that were recorded, to {difference}.",
     "onelook-check-apart":
-      "Queries, keys and values are rounded in this page: the weights that they give differ from the model’s own, which the other pictures " +
-      "show, by up to {difference}.",
+      "Queries, keys and values are rounded in this page: the weights that they give differ from the model’s own, which all pictures show, " +
+      "by up to {difference}.",
     "onelook-left-out":
       "The queries, keys and values of “{kind}” are left out of this page, which would become too large with them. A shorter sentence has " +
       "room for them; and a page written with --live computes them for the sentence that is typed into it.",
@@ -65,8 +75,12 @@ speak({
     "onelook-key": "{token} 的键",
     "onelook-product": "乘积",
     "onelook-strip-reading": "第 {number} 个数：查询 {query} × 键 {key} = {product}。",
-    "onelook-sum": "乘积之和是 {sum}。除以 √{count} = {root}，就是 {key} 的分数：{score}。",
+    "onelook-sum": "乘积之和是 {sum}。除以 √{count} {root}，就是 {key} 的分数：{score}。",
+    "onelook-sum-off": "乘积之和是 {sum}。除以 √{count} {root}，本该是 {key} 的分数：{score}。但这个词元已关掉，没有谁看它。",
     "onelook-softmax": "每个键都有分数，softmax 把分数变成总和为 1 的权重：各自的指数除以所有指数之和。{key} 得到 {weight}。",
+    "onelook-softmax-off": "每个没有关掉的键都有分数，softmax 把分数变成总和为 1 的权重：各自的指数除以所有指数之和。{key} 已关掉，得到 0。",
+    "onelook-softmax-none": "所有键都已关掉：没有可看的，也没有权重。",
+    "onelook-also-off": "已关掉、没有权重的：{tokens}。",
     "onelook-masked": "{query} 后面的 {count} 个被遮住：未来是看不见的。",
     "onelook-masked-one": "{query} 后面的一个被遮住：未来是看不见的。",
     "onelook-weights": "每个键的分数和权重",
@@ -75,15 +89,17 @@ speak({
     "onelook-key-reading": "{key}：分数 {score}，权重 {weight}。",
     "onelook-key-changed": "{key}：分数 {score}，权重 {weight}；温度为 {temperature} 时：{changed}。",
     "onelook-key-masked": "{key} 被遮住：它在后面。",
+    "onelook-off": "关",
     "onelook-temperature": "这张图的温度",
     "onelook-back": "恢复为 1",
     "onelook-value": "权重带来 {key} 的值：它的 {count} 个数各乘以 {weight}。",
+    "onelook-value-off": "{key} 已关掉：它的值（{count} 个数）丝毫不会带过来。",
     "onelook-value-row": "{token} 的值",
     "onelook-carried": "带来：× {weight}",
     "onelook-value-reading": "第 {number} 个数：值 {value} × {weight} = {carried}。",
     "onelook-wrote": "经过这个头的输出，它写下了 {token} 的 logit 中的 {share}。",
     "onelook-check": "由查询和键算出的权重与记录的一致，相差至多 {difference}。",
-    "onelook-check-apart": "查询、键和值在本页中经过舍入：由它们算出的权重与模型自己的（其他图所显示的）相差至多 {difference}。",
+    "onelook-check-apart": "查询、键和值在本页中经过舍入：由它们算出的权重与模型自己的（各图所显示的）相差至多 {difference}。",
     "onelook-left-out": "“{kind}”的查询、键和值没有放进本页，否则页面会太大。较短的句子放得下；用 --live 写成的页面会为键入的句子自己计算它们。",
     "onelook-caption": "墨色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
   },
@@ -131,15 +147,17 @@ function lookNow() {
   const row = rowIn(kind);
   const { keys } = KINDS[kind];
   const head = place.head === MEAN ? busiestHead(kind, layer, row) : place.head;
-  const recorded = within(mapOf(kind, layer, head), row).values;
-  const key = place.key ?? recorded.indexOf(Math.max(...recorded));
-  const base = { kind, layer, row, head, key, keys, recorded };
+  const weights = within(mapOf(kind, layer, head), row).values; // as they were recorded, which all pictures show
+  const key = place.key ?? weights.indexOf(Math.max(...weights));
+  const base = { kind, layer, row, head, key, keys, weights };
   const vectors = data.looks[kind];
   if (!vectors) return base;
   const part = (name, at) => within(arrayOf(vectors[name]), layer, at, head).values;
   const query = part("query", row);
   const scores = Array.from(keys, (_, at) => (isVisible(kind, row, at) ? scoreOf(query, part("key", at)) : -Infinity));
-  return { ...base, query, keyVector: part("key", key), value: part("value", key), scores, weights: softmaxOf(scores, 1) };
+  const open = scores.map((score, at) => (isOffKey(kind, at) ? -Infinity : score)); // to the softmax
+  const isRounded = !vectors.query.values; // of a page that computes they are as exact as its weights
+  return { ...base, query, keyVector: part("key", key), value: part("value", key), scores, open, isRounded };
 }
 
 // Of a mean of heads the one that looks hardest at one place.
@@ -158,7 +176,16 @@ function softmaxOf(scores, temperature) {
   const largest = Math.max(...scores);
   const powers = scores.map((score) => Math.exp((score - largest) / temperature));
   const total = powers.reduce((sum, power) => sum + power, 0);
-  return powers.map((power) => power / total);
+  return largest === -Infinity ? scores.map(() => 0) : powers.map((power) => power / total);
+}
+
+// The weights with another temperature: of the recorded ones, and where those are rounded to nothing of query and key.
+function weightsAt(temperature) {
+  const { open, weights } = onelook.now;
+  if (temperature === 1) return weights;
+  const computed = softmaxOf(open, 1);
+  const logs = open.map((score, at) => (score === -Infinity ? score : Math.log(weights[at] > APART ? weights[at] : computed[at])));
+  return softmaxOf(logs, temperature);
 }
 
 /* The frame of the stages */
@@ -231,7 +258,7 @@ function purposeNow({ kind, row }) {
 }
 
 function sayOneLook() {
-  const { kind, layer, head, key, keys, row, query, scores, weights, recorded } = onelook.now;
+  const { kind, layer, head, key, keys, row, query, scores, weights } = onelook.now;
   const looker = lookerNow(onelook.now);
   const token = quoted(keys[key]);
   const purpose = purposeNow(onelook.now);
@@ -241,14 +268,33 @@ function sayOneLook() {
   if (place.head === MEAN) sentences.push(say("onelook-mean", { head: head + 1 }));
   prose("onelook", joined(sentences));
   const count = query.length;
-  const values = { key: token, count, root: Math.sqrt(count).toFixed(2), score: minus(scores[key].toFixed(2)), weight: number(weights[key]) };
+  const root = Math.sqrt(count);
+  const values = { key: token, count, root: rootSaid(root), score: minus(scores[key].toFixed(2)), weight: number(weights[key]) };
+  const off = isOffKey(kind, key) ? "-off" : "";
   byId("onelook-match").textContent = say("onelook-match", values);
-  byId("onelook-sum").textContent = say("onelook-sum", { ...values, sum: minus((scores[key] * Math.sqrt(count)).toFixed(2)) });
-  byId("onelook-softmax").textContent = joined([say("onelook-softmax", values), ...maskSaid(kind, row, keys.length, looker)]);
-  byId("onelook-value").textContent = say("onelook-value", values);
+  byId("onelook-sum").textContent = say(`onelook-sum${off}`, { ...values, sum: minus((scores[key] * root).toFixed(3)) });
+  byId("onelook-softmax").textContent = softmaxSaid(values, looker);
+  byId("onelook-value").textContent = say(`onelook-value${off}`, values);
   byId("onelook-wrote").textContent = lookShareSaid();
-  const difference = Math.max(...weights.map((weight, at) => Math.abs(weight - recorded[at])));
-  byId("onelook-check").textContent = say(difference > APART ? "onelook-check-apart" : "onelook-check", { difference: small(difference) });
+  byId("onelook-check").textContent = checkSaid();
+}
+
+const rootSaid = (root) => (Number.isInteger(root) ? `= ${root}` : `≈ ${root.toFixed(3)}`);
+
+function softmaxSaid(values, looker) {
+  const { kind, row, key, keys, open } = onelook.now;
+  const off = [...keys.keys()].filter((at) => at !== key && isOffKey(kind, at));
+  if (open.every((score) => score === -Infinity)) return say("onelook-softmax-none");
+  const said = [say(isOffKey(kind, key) ? "onelook-softmax-off" : "onelook-softmax", values), ...maskSaid(kind, row, keys.length, looker)];
+  if (off.length) said.push(say("onelook-also-off", { tokens: off.map((at) => quoted(keys[at])).join(say("comma")) }));
+  return joined(said);
+}
+
+// Whether query and key give the weights that are shown.
+function checkSaid() {
+  const { open, weights, isRounded } = onelook.now;
+  const difference = Math.max(...softmaxOf(open, 1).map((weight, at) => Math.abs(weight - weights[at])));
+  return say(isRounded && difference > APART ? "onelook-check-apart" : "onelook-check", { difference: small(difference) });
 }
 
 function maskSaid(kind, row, count, query) {
@@ -261,6 +307,7 @@ function lookShareSaid() {
   const { kind, layer, head, row, key } = onelook.now;
   const leaf = data.shares?.written?.[kind];
   if (!leaf || (WRITTEN && KINDS[kind].rows !== WRITTEN)) return "";
+  if (isOffKey(kind, key)) return "";
   const share = within(arrayOf(leaf), layer, head, row).values[key];
   const token = WRITTEN ? quoted(writtenAt(place.step).piece) : `“${data.labels[0].label}”`;
   return say("onelook-wrote", { share: signed(share, digitsFor(Math.abs(share))), token });
@@ -371,15 +418,16 @@ function readKey(at) {
   const { temperature } = onelook;
   const key = quoted(keys[at]);
   if (!isVisible(kind, row, at)) return say("onelook-key-masked", { key });
+  if (isOffKey(kind, at)) return say("off-key", { key });
   const values = { key, score: minus(scores[at].toFixed(2)), weight: number(weights[at]), temperature: temperature.toFixed(2) };
   if (temperature === 1) return say("onelook-key-reading", values);
-  return say("onelook-key-changed", { ...values, changed: number(softmaxOf(scores, temperature)[at]) });
+  return say("onelook-key-changed", { ...values, changed: number(weightsAt(temperature)[at]) });
 }
 
 function paintWeights(context, first, last, x) {
   const { kind, row, keys, key, scores, weights } = onelook.now;
   const { head, bar: height, score } = LOOK_BARS;
-  const changed = softmaxOf(scores, onelook.temperature);
+  const changed = weightsAt(onelook.temperature);
   const role = roleOfSide(KINDS[kind].cols);
   const colours = { ink: tinted("ink", 1), muted: tinted("muted", 1), fill: tinted(role, 0.78), pale: tinted(role, 0.07) };
   const texts = [];
@@ -388,8 +436,10 @@ function paintWeights(context, first, last, x) {
     const bounds = { left: x(at) + 3, width: x(at + 1) - x(at) - 6, middle: (x(at) + x(at + 1)) / 2 };
     const colour = at === key ? colours.ink : colours.muted;
     texts.push([15, at === key ? 650 : 400, colour, plainly(keys[at]), bounds.middle, head / 2, bounds.width]);
-    if (!isVisible(kind, row, at)) {
+    const isOff = isOffKey(kind, at);
+    if (isOff || !isVisible(kind, row, at)) {
       paintHatch(context, bounds.left, head, bounds.width, height, colours.muted);
+      if (isOff) texts.push([12, 400, colour, say("onelook-off"), bounds.middle, head + height + score / 2, bounds.width]);
       continue;
     }
     texts.push(paintWeightBar(context, bounds, changed[at], weights[at], colours));

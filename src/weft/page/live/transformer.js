@@ -516,16 +516,20 @@ function turnHead(x, from, cosines, sines) {
   }
 }
 
-// softmax(q K^T / sqrt(d)) of one query (equation 1).
+// softmax(q K^T / sqrt(d)) of one query (equation 1); where all keys are hidden it looks at none.
 function weightsOf(queries, query, keys, from, dim, count, hidden) {
   const scores = new Float32Array(count);
   const root = Math.sqrt(dim);
+  let open = 0;
   for (let t = 0; t < count; t++) {
     const key = keys[t];
     let sum = 0;
     for (let i = 0; i < dim; i++) sum += queries[query + i] * key[from + i];
-    scores[t] = hidden?.has(t) ? -1e38 : sum / root;
+    const isHidden = hidden?.has(t);
+    if (!isHidden) open += 1;
+    scores[t] = isHidden ? -1e38 : sum / root;
   }
+  if (!open) return scores.fill(0);
   softmaxInPlace(scores);
   return scores;
 }
