@@ -146,6 +146,23 @@ def test_what_is_pointed_at_is_read_and_stays_when_it_is_chosen(
     assert page.locator("#ribbon-source button").evaluate_all(marked) == [2]
 
 
+def test_a_mean_carries_nothing_but_its_heads_do(
+    page: Any, inspection: TranslationInspection
+) -> None:
+    written = np.array(inspection.to_data()["shares"]["written"]["cross"])
+    page.evaluate("go({ kind: 'cross', layer: 1, head: MEAN, step: 1, key: 2 })")
+    carried = written[1, :, 1, 2].sum()
+    found = re.search(r"Its heads together carried ([−+]?[\d.]+) into", reading(page))
+    assert found
+    value = float(found[1].replace("−", "-"))
+    assert value == pytest.approx(carried, abs=0.0051)
+    caption = page.locator("#looks-caption")
+    assert "which the model itself never forms" in caption.inner_text()
+    choose(page, "written")
+    assert "Shown is the sum over the layer’s heads." in caption.inner_text()
+    assert "never forms" not in caption.inner_text()
+
+
 def test_arrow_keys_read_every_number(
     page: Any, inspection: TranslationInspection
 ) -> None:

@@ -360,6 +360,28 @@ def test_where_all_tokens_are_switched_off_there_is_nothing_to_look_at(
     assert check.endswith("recorded, to 0.")
 
 
+@pytest.mark.parametrize(
+    ("off", "said"),
+    [
+        ("cross.1.1", "This head is switched off: its output is not added."),
+        ("decoder.1.cross", "These looks are switched off: their output is not added."),
+    ],
+)
+def test_a_head_that_is_switched_off_is_said_to_be_where_it_looks(
+    open_page: Any, off: str, said: str
+) -> None:
+    page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0])
+    page.evaluate("(off) => { location.hash = `#off=${off}&k=cross&l=1&h=1`; }", off)
+    page.wait_for_function("() => data.off && data.shares && undrawn.size === 0")
+    assert in_one_look(page, "wrote") == [said]
+    assert named(page, "#looks-reading").endswith(f". {said}")
+    heads = page.locator(".head[data-layer='0']").all_text_contents()
+    count = sum("switched off" in each for each in heads)
+    assert count == (1 if off.startswith("cross") else len(heads))
+    page.evaluate("() => { go({ layer: 1 }); followAll(); }")
+    assert "off" not in named(page, "#onelook-wrote") + named(page, "#looks-reading")
+
+
 def test_the_looks_are_drawn_before_all_else(open_page: Any) -> None:
     page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[1])
     seen = """(text) => new Promise(done => {

@@ -102,6 +102,14 @@ const isVisible = (kind, row, key) => kind !== "decoder" || key <= row;
 // Whether a key is of a token that is switched off, in a page whose model is inside of it.
 const isOffKey = (kind, key) => isOffIn(KINDS[kind].cols, key);
 
+// What is to be said of a head that is switched off, or of all looks of its layer; null where they are not.
+function offSaid(kind, layer, head) {
+  const { heads = [], parts = [] } = data.off ?? {};
+  const part = kind === "cross" ? "decoder" : kind;
+  if (parts.includes(`${part}.${layer}.${kind === "cross" ? "cross" : "self"}`)) return say("off-part");
+  return heads.includes(`${kind}.${layer}.${head}`) ? say("off-head") : null;
+}
+
 // The query of a kind of map that the place stands at.
 const rowIn = (kind) => (KINDS[kind].rows === WRITTEN ? place.step : place.row);
 

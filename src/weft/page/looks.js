@@ -143,12 +143,21 @@
     const { who, isOne } = whoLooks();
     const sentence = `${key === null ? "looks-most" : "looks-at"}${isStep ? (OFFSET ? "-lm" : "-written") : isOne ? "" : "-by"}`;
     const said = [say(sentence, isStep ? { ...values, who, query: quoted(readAt(row)), next: quoted(writtenAt(row).piece) } : { ...values, who })];
-    if (hasWritten(place.kind)) {
-      const carried = within(writtenOf(place.kind, place.layer, place.head), row).values[most];
-      said.push(say("looks-carried", { value: signed(carried), piece: heldBy(row) }));
-    }
+    if (isOffKey(place.kind, most)) said.push(say("off-key", values));
+    else said.push(...carriedSaid(row, most));
     if (spec.mode === "difference") said.push(say("looks-apart", { value: signed(own[most], 3) }));
     return joined(said);
+  }
+
+  // What a look carried; of a mean, which the model never forms, what its heads did.
+  function carriedSaid(row, key) {
+    const { kind, layer, head } = place;
+    const off = offSaid(kind, layer, head);
+    if (off) return [off];
+    if (!hasWritten(kind)) return [];
+    const carried = within(writtenOf(kind, layer, head), row).values[key];
+    const value = signed(carried, digitsFor(Math.abs(carried)));
+    return [say(head === MEAN ? "looks-carried-by-heads" : "looks-carried", { value, piece: heldBy(row) })];
   }
 
   // One layer and head of many; of a single map there is no need to name it.
@@ -210,7 +219,7 @@
   function tellRule(button) {
     const { kind } = place;
     const [layer, head] = [button.dataset.layer, button.dataset.head].map(Number);
-    const rule = ruleSaid(kind, layer, head);
+    const rule = joined([ruleSaid(kind, layer, head), ...(offSaid(kind, layer, head) ? [say("looks-off")] : [])].filter(Boolean), say("comma"));
     const number_ = KINDS[kind].heads === 1 ? layer + 1 : head === MEAN ? say("mean") : head + 1;
     button.lastChild.replaceChildren(make("b", {}, `${number_}`), rule && ` ${rule}`);
     button.setAttribute("aria-label", `${number_} ${rule}; ${nameOf(kind, layer, head)}`);
@@ -276,7 +285,7 @@
     const said = [say(`caption-${caption}`, { start: say("start") })];
     if (kind === "cross") said.push(say("looks-diagonal"), ...(rulesOf(kind).rules.some(({ rule }) => rule === "translated") ? [say("looks-translated")] : []));
     if (kind === "decoder") said.push(say("looks-masked"));
-    if (head === MEAN) said.push(say("mean-caption").trim());
+    if (head === MEAN) said.push(say(modeHere(kind) === "written" ? "looks-sum-caption" : "mean-caption").trim());
     if (modeHere(kind) === "written") said.push(say(WRITTEN ? "looks-written-caption" : "looks-written-label"));
     if (modeHere(kind) === "difference") said.push(say("looks-difference-caption"));
     byId("looks-caption").textContent = joined(said);
@@ -341,7 +350,10 @@
       "looks-head": "layer {layer}, head {head}",
       "looks-mean": "the mean of layer {layer}’s heads",
       "looks-carried": "That carried {value} into the logit of {piece}.",
+      "looks-carried-by-heads": "Its heads together carried {value} into the logit of {piece}.",
+      "looks-sum-caption": "Shown is the sum over the layer’s heads.",
       "looks-apart": "That is {value} against the kept one.",
+      "looks-off": "switched off",
       "looks-masked": "Hatched is what cannot be seen.",
       "looks-diagonal": "“The diagonal” is a band from corner to corner, up to one token to each side of the line; like every rule it is named only where it has far more weight than even looks would have there.",
       "looks-translated": "“The word it translates” is the word, or words, that “Word by word” on this page gives.",
@@ -384,7 +396,10 @@
       "looks-head": "第 {layer} 层第 {head} 个头",
       "looks-mean": "第 {layer} 层各头的平均",
       "looks-carried": "这给 {piece} 的 logit 带来 {value}。",
+      "looks-carried-by-heads": "该层各头合在一起给 {piece} 的 logit 带来 {value}。",
+      "looks-sum-caption": "这里显示的是该层各头之和。",
       "looks-apart": "与保留的那张相差 {value}。",
+      "looks-off": "已关掉",
       "looks-masked": "画斜线处是看不见的。",
       "looks-diagonal": "“对角线”是从一角到另一角的带子，线的每一侧至多一个词元；和每条规则一样，只有当那里的权重远多于均匀地看时才说它。",
       "looks-translated": "“它所译的词”是本页“逐词对应”所给的词。",

@@ -275,7 +275,7 @@ function sayOneLook() {
   byId("onelook-sum").textContent = say(`onelook-sum${off}`, { ...values, sum: minus((scores[key] * root).toFixed(3)) });
   byId("onelook-softmax").textContent = softmaxSaid(values, looker);
   byId("onelook-value").textContent = say(`onelook-value${off}`, values);
-  byId("onelook-wrote").textContent = lookShareSaid();
+  byId("onelook-wrote").textContent = offSaid(kind, layer, head) ?? lookShareSaid();
   byId("onelook-check").textContent = checkSaid();
 }
 
