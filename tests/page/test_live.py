@@ -133,6 +133,18 @@ def test_the_page_speaks_chinese_and_fits_a_narrow_screen(open_page: Any) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def test_in_english_nothing_is_cut_on_a_narrow_screen(open_page: Any) -> None:
+    page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0], width=360)
+    page.evaluate("() => go({ kind: 'cross', layer: 1, head: MEAN, step: 2 })")
+    assert page.locator("#live-switches select").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    said = page.locator("#ribbon-said")
+    assert said.inner_text().endswith("by Layer 2, mean of heads")
+    assert said.evaluate("said => said.scrollHeight - said.clientHeight") <= 0
+    room = "() => parseFloat(getComputedStyle(byId('looks-title')).scrollMarginTop)"
+    assert page.locator("#ribbon").bounding_box()["height"] < page.evaluate(room)
+
+
 def test_nothing_typed_is_said(open_page: Any) -> None:
     page = open_page(tiny.tiny_task("classify-fast"), tiny.TEXTS[0])
     page.fill("#live-text", "   ")
