@@ -467,6 +467,34 @@ def test_a_part_of_the_model_leads_to_itself_and_is_marked(page: Any) -> None:
     assert sorted(names) == sorted([*layers, "encoder.norm"])
 
 
+def test_parts_have_the_names_of_papers_and_tables_their_rows(page: Any) -> None:
+    said = {
+        "encoder.0.self": "self-attention",
+        "decoder.0.self": "masked self-attention",
+        "decoder.0.cross": "cross-attention",
+        "decoder.norm": "LayerNorm",
+        "decoder.1.feed-forward": "MLP22 → 29 → 22",
+        "encoder.positions": "positional encoding",
+    }
+    for name, term in said.items():
+        text = page.locator(f"#model-box [data-name='{name}']").text_content()
+        assert term in text
+    rows = page.evaluate("data.model.vocabulary.source")
+    table = page.locator("#model-box [data-name='encoder.embedding']").text_content()
+    assert f"embedding{rows} × 22" in table
+
+
+def test_the_map_says_which_tables_are_one(page: Any) -> None:
+    names = ["encoder.embedding", "decoder.embedding", "output"]
+    said = {0: "share one matrix", 1: "The encoder has a table of its own", 3: ""}
+    for left_out, sentence in said.items():
+        tied = [names[left_out:]] if left_out < 3 else []
+        page.evaluate("tied => { data.model.tied = tied; draw(); }", tied)
+        text = page.locator("#model-prose").text_content()
+        assert sentence in text
+        assert ("turns a vector back" in text) == bool(tied)
+
+
 NO_LEISURE = "window.requestIdleCallback = () => {}"
 EMPTY = "[...document.querySelectorAll('.box')].filter(box => !box.children.length).map(box => box.id)"
 
