@@ -135,6 +135,32 @@ def test_the_loom_leads_the_place_by_arrows(page, data):
     assert "t=2" in page.evaluate("location.hash")
 
 
+CELLS = """() => {
+    const context = document.createElement("canvas").getContext("2d");
+    const colours = { ink: "ink", paler: "paler", hue: "0 0 0", deepest: 0.5 };
+    const texts = (row, column) => paintLoomCell(context, row, column, { left: 0, width: 50, turn: 0 }, colours);
+    return loom.rows.map((_, row) => [...Array(loom.columns).keys()].map(column => texts(row, column)));
+}"""
+
+
+def test_a_cell_of_the_loom_names_what_leads_and_is_bold_where_that_stays(page, data):
+    lens, kinds = data["lens"], set()
+    for row, cells in enumerate(page.evaluate(CELLS)):
+        for step, texts in enumerate(cells):
+            leads = lens["ids"][row][step][0] == data["target"]["ids"][step]
+            kinds.add(leads)
+            assert {text[2] for text in texts} == {"ink" if leads else "paler"}
+            assert all((text[1] > 400) == leads for text in texts)
+            leader = lens["probabilities"][row][step][0]
+            assert float(texts[1][3]) == pytest.approx(leader, abs=0.0051)
+    assert kinds == {True, False}
+    caption = page.locator("#loom .caption").text_content()
+    assert "the number is that token’s probability" in caption
+    page.evaluate("() => { language = 'zh'; draw(); drawAll(); }")
+    caption = page.locator("#loom .caption").text_content()
+    assert "数字是这个词元的概率" in caption
+
+
 @pytest.mark.long
 def test_a_cell_of_the_loom_is_chosen_by_a_click(page):
     page.locator("#loom-grid").scroll_into_view_if_needed()

@@ -23,8 +23,8 @@ speak({
     "loom-reading-best": "Token {column}, after “{part}”: {best}.",
     "loom-label-reading": "After “{part}”: {label} {value}.",
     "loom-caption":
-      "Colour: the probability of the token that stands there in the end. Bold: it leads; pale: another one does. Cells grow together " +
-      "while the same token leads, and a bar in the part’s colour marks where the final one took the lead for good. Each part is read with " +
+      "In a cell stands the token that leads there, and the number is that token’s probability. Colour: the probability of the token that " +
+      "stands there in the end. Bold: this one leads; thin and paler: another one does. Cells grow together while the same token leads, and a bar in the part’s colour marks where the final one took the lead for good. Each part is read with " +
       "the last norm and the output matrix, which were not trained for it: a lens, not a record (logit lens: nostalgebraist 2020).",
     "loom-caption-labels":
       "Colour: the probability. Each part is read as if it were the last one, with an output that was not trained for it: a lens, not a " +
@@ -45,7 +45,7 @@ speak({
     "loom-reading-best": "第 {column} 个词元，在“{part}”之后：{best}。",
     "loom-label-reading": "在“{part}”之后：{label} {value}。",
     "loom-caption":
-      "颜色：最终写在那里的词元的概率。粗体表示它领先，浅色表示别的词元领先。同一个词元领先时格子连在一起；带颜色的横条标出最终词元" +
+      "格子里是在那里领先的词元，数字是这个词元的概率。颜色：最终写在那里的词元的概率。粗体表示它领先，较细较淡表示别的词元领先。同一个词元领先时格子连在一起；带颜色的横条标出最终词元" +
       "从哪一部分起一直领先。每一部分都用最后的归一化和输出矩阵来读，而它们并不是为此训练的：这是透镜，不是记录（logit lens：nostalgebraist 2020）。",
     "loom-caption-labels": "颜色：概率。每一部分都当作最后一部分来读，而输出并不是为此训练的：这是透镜，不是记录（logit lens：nostalgebraist 2020）。",
   },
@@ -53,6 +53,7 @@ speak({
 
 const LOOM_HEAD = 34; // pixels above the first row
 const LOOM_DEEPEST = { light: 0.58, dark: 0.5 }; // letters stay readable on the deepest tint
+const LOOM_PALER = 0.72; // of a token that another one will replace
 let loom = null;
 
 const isDark = () => parseInt(hueOf("paper"), 10) < 128;
@@ -177,7 +178,7 @@ function readLabelCell(row, column) {
 function paintLoom(context, first, last, x) {
   const deepest = LOOM_DEEPEST[isDark() ? "dark" : "light"];
   const hue = hueOf(WRITTEN ? "target" : "source");
-  const colours = { ink: tinted("ink", 1), muted: tinted("muted", 1), hue, deepest };
+  const colours = { ink: tinted("ink", 1), paler: tinted("ink", LOOM_PALER), hue, deepest };
   context.textAlign = "center";
   const texts = [];
   for (let column = first; column < last; column++) {
@@ -198,7 +199,7 @@ function loomTop(column, { left, width }, ink) {
 }
 
 // Paint a cell, and return what is written in it.
-function paintLoomCell(context, row, column, { left, width, turn }, { ink, muted, hue, deepest }) {
+function paintLoomCell(context, row, column, { left, width, turn }, { ink, paler, hue, deepest }) {
   const { tops } = loom.woven.picture;
   const [id, above, below] = [loomId(row, column), row > 0 && loomId(row - 1, column), row + 1 < loom.rows.length && loomId(row + 1, column)];
   const depth = 0.035 + deepest * Math.sqrt(loomWritten(row, column));
@@ -211,7 +212,7 @@ function paintLoomCell(context, row, column, { left, width, turn }, { ink, muted
   if (row > 0 && row === turn) paintTurn(context, loom.rows[row], left, top, width);
   const leads = id === writtenAt(column).id;
   const middle = (tops[row] + tops[row + 1]) / 2;
-  const colour = leads || depth > 0.2 ? ink : muted;
+  const colour = leads ? ink : paler;
   const at = left + width / 2;
   return [
     [15, leads ? 650 : 400, colour, plainly(pieceOf(id)), at, middle - 5, width - 8],
