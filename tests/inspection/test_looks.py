@@ -215,6 +215,10 @@ def test_each_head_has_a_sentence_by_rule_with_its_number(
     assert said[0].startswith("1 flat: everything alike, 1.00")
     assert said[1] == "2 first token, 0.90"
     assert said[2].startswith("3 the diagonal, 0.8")
+    # what these labels mean is told, and no other
+    caption = page.locator("#looks-caption").inner_text()
+    told = ("“The diagonal”", "“Flat”", "“One token at a time”", "“Mixed”")
+    assert [name in caption for name in told] == [True, True, False, False]
     # a page begins with a head that tells something
     assert page.evaluate("place.head") == 1
     assert "flat" not in page.locator("#looks-prose").inner_text()
@@ -223,6 +227,27 @@ def test_each_head_has_a_sentence_by_rule_with_its_number(
     row = [pixel(page, 2, key)[3] for key in range(cross.shape[-1])]
     assert page.evaluate("isFlat('cross', 0, 0)")
     assert min(row) > 0
+
+
+def test_labels_of_heads_that_follow_no_rule_are_told(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    queries, keys = inspection.cross.shape[2:]
+    sharp = np.full((queries, keys), 0.2 / (keys - 1))
+    sharp[range(queries), [3 * row % keys for row in range(queries)]] = 0.8
+    mixed = np.full((queries, keys), 0.7 / (keys - 1))
+    mixed[:, 2] = 0.3
+    cross = np.stack([[sharp, mixed]]).astype(np.float32)
+    page = open_page(replace(inspection, cross=cross))
+    for language, names in {
+        "en": ["“One token at a time”", "“Mixed”", "“The diagonal”", "far more weight"],
+        "zh": ["“每次一个词元”", "“混合”", "“对角线”", "远多于"],
+    }.items():
+        page.evaluate("chosen => { language = chosen; draw(); drawAll(); }", language)
+        labels = page.locator("#looks-heads").inner_text()
+        caption = page.locator("#looks-caption").inner_text()
+        there = [name in caption for name in names]
+        assert there == [True, True, False, False], (labels, caption)
 
 
 def test_a_head_that_follows_the_words_is_told_from_one_that_follows_the_corners(
@@ -252,7 +277,7 @@ def test_a_head_that_follows_the_words_is_told_from_one_that_follows_the_corners
     assert (0.45 - chance) / (1 - chance) < 0.4
     assert page.evaluate("ruleOf('cross', 0, 1).rule") != "diagonal"
     caption = page.locator("#looks-caption").inner_text()
-    assert "one token to each side" in caption
+    assert "one token to each side" not in caption  # no head is said to be at it
     assert "“Word by word”" in caption
 
 

@@ -214,7 +214,12 @@
   }
 
   // Of a mean it is said only that it is flat.
-  const ruleSaid = (kind, layer, head) => (head === MEAN && !isFlat(kind, layer, head) ? "" : sayRule(ruleOf(kind, layer, head), kind));
+  const ruleShown = (kind, layer, head) => (head === MEAN && !isFlat(kind, layer, head) ? null : ruleOf(kind, layer, head));
+
+  function ruleSaid(kind, layer, head) {
+    const rule = ruleShown(kind, layer, head);
+    return rule ? sayRule(rule, kind) : "";
+  }
 
   function tellRule(button) {
     const { kind } = place;
@@ -283,12 +288,22 @@
     const { kind, layer, head } = place;
     const caption = kind === "decoder" && WRITTEN === "text" ? "causal" : kind;
     const said = [say(`caption-${caption}`, { start: say("start") })];
-    if (kind === "cross") said.push(say("looks-diagonal"), ...(rulesOf(kind).rules.some(({ rule }) => rule === "translated") ? [say("looks-translated")] : []));
+    said.push(...explained(kind));
     if (kind === "decoder") said.push(say("looks-masked"));
     if (head === MEAN) said.push(say(modeHere(kind) === "written" ? "looks-sum-caption" : "mean-caption").trim());
     if (modeHere(kind) === "written") said.push(say(WRITTEN ? "looks-written-caption" : "looks-written-label"));
     if (modeHere(kind) === "difference") said.push(say("looks-difference-caption"));
     byId("looks-caption").textContent = joined(said);
+  }
+
+  // What those labels mean that heads have here and that do not say it themselves.
+  const EXPLAINED = ["diagonal", "translated", "recent", "sharp", "mixed", "flat"];
+  function explained(kind) {
+    const named = [...Array(KINDS[kind].layers).keys()].flatMap((layer) => headsOf(kind).map((head) => ruleShown(kind, layer, head)));
+    const there = new Set(named.filter(Boolean).map(({ rule }) => rule));
+    const rules = EXPLAINED.filter((rule) => there.has(rule)).map((rule) => say(`looks-rule-${rule}`));
+    const isMeasured = [...there].some((rule) => !["recent", "sharp", "mixed", "flat"].includes(rule));
+    return isMeasured ? [say("looks-rules"), ...rules] : rules;
   }
 
   function drawModes() {
@@ -355,8 +370,13 @@
       "looks-apart": "That is {value} against the kept one.",
       "looks-off": "switched off",
       "looks-masked": "Hatched is what cannot be seen.",
-      "looks-diagonal": "“The diagonal” is a band from corner to corner, up to one token to each side of the line; like every rule it is named only where it has far more weight than even looks would have there.",
-      "looks-translated": "“The word it translates” is the word, or words, that “Word by word” on this page gives.",
+      "looks-rules": "A head is said to be at something only where that has far more weight than even looks would have there.",
+      "looks-rule-diagonal": "“The diagonal” is a band from corner to corner, up to one token to each side of the line.",
+      "looks-rule-recent": "“The last four tokens”: the weight on all four together.",
+      "looks-rule-sharp": "“One token at a time”: in each row one token has most of the weight, but no rule says which; the number is the mean of the rows’ largest weights.",
+      "looks-rule-mixed": "“Mixed”: no rule says what it is at; named is the token that has most weight on average, and how much.",
+      "looks-rule-flat": "“Flat”: how even the weights are, as their entropy divided by the largest that there can be.",
+      "looks-rule-translated": "“The word it translates” is the word, or words, that “Word by word” on this page gives.",
       "looks-map": "The chosen head; arrow keys lead from number to number",
       "looks-beside": "The kept head",
       "looks-shown": "Show",
@@ -401,8 +421,13 @@
       "looks-apart": "与保留的那张相差 {value}。",
       "looks-off": "已关掉",
       "looks-masked": "画斜线处是看不见的。",
-      "looks-diagonal": "“对角线”是从一角到另一角的带子，线的每一侧至多一个词元；和每条规则一样，只有当那里的权重远多于均匀地看时才说它。",
-      "looks-translated": "“它所译的词”是本页“逐词对应”所给的词。",
+      "looks-rules": "只有当某处的权重远多于均匀地看时，才说一个头在看那里。",
+      "looks-rule-diagonal": "“对角线”是从一角到另一角的带子，线的每一侧至多一个词元。",
+      "looks-rule-recent": "“最近四个词元”：四个词元的权重之和。",
+      "looks-rule-sharp": "“每次一个词元”：每行的权重大多在一个词元上，但没有规则能说是哪一个；数字是各行最大权重的平均。",
+      "looks-rule-mixed": "“混合”：没有规则能说它在看什么；所列的是平均权重最大的词元及其权重。",
+      "looks-rule-flat": "“平坦”：权重有多均匀，即它们的熵除以可能的最大熵。",
+      "looks-rule-translated": "“它所译的词”是本页“逐词对应”所给的词。",
       "looks-map": "所选的头；方向键逐个移动",
       "looks-beside": "保留的头",
       "looks-shown": "显示",
