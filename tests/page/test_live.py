@@ -70,20 +70,34 @@ def test_a_browser_computes_what_weft_computed(open_page: Any, name: str) -> Non
     assert page.evaluate("document.activeElement.id") == "live-text"
 
 
-def test_words_that_training_never_had_are_named_of_the_text_that_weft_was_given(
-    open_page: Any,
-) -> None:
-    """Of another text the page cannot know, and says nothing."""
-    known = KnownWords.of(["nothing of it"])
+@pytest.mark.parametrize("name", ["en-de", "classify-modern"])
+def test_words_that_training_never_had_are_named(open_page: Any, name: str) -> None:
+    """Of whatever is typed; nothing is said where all words were there."""
     text, other = tiny.TEXTS[:2]
-    page = open_page(replace(tiny.tiny_task("en-de"), known=known), text)
-    assert "Never seen in training: " in named(page, "#notes")
+    task = replace(tiny.tiny_task(name), known=KnownWords.of([text]))
+    page = open_page(task, text)
+    assert "Never seen" not in named(page, "#notes")
     typed(page, other)
     finished(page, other)
+    expected = inspect_text(task, other).to_json()["unknown_words"]
+    assert expected
+    assert page.evaluate("() => data.unknown_words") == expected
+    assert f"Never seen in training: “{expected[0]}”" in named(page, "#notes")
+    typed(page, f"Qwx <b>QWX</b> {text.split()[0]}")
+    page.wait_for_function("() => /“Qwx”[.]/.test(byId('notes').textContent)")
+    page.get_by_role("radio", name="中文").check(force=True)
+    page.wait_for_function("() => /从未见过：“Qwx”/.test(byId('notes').textContent)")
+
+
+@pytest.mark.parametrize("name", ["en-de", "tiny-shakespeare"])
+def test_where_no_words_of_training_are_kept_nothing_is_said(
+    open_page: Any, name: str
+) -> None:
+    page = open_page(tiny.tiny_task(name), tiny.TEXTS[0])
+    typed(page, "Qwx")
+    finished(page, "Qwx")
+    assert page.evaluate("() => data.unknown_words") is None
     assert "Never seen" not in named(page, "#notes")
-    page.fill("#live-text", text)
-    finished(page, text)
-    assert "Never seen in training: " in named(page, "#notes")
 
 
 def test_what_is_switched_off_changes_the_numbers_and_comes_back(

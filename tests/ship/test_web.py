@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import random_models as tiny
+from weft.data.known import KnownWords
 from weft.errors import FolderError
 from weft.folder import durable
 from weft.inspection.browser import rounded_task
@@ -149,6 +151,65 @@ def test_a_classifier_shows_its_labels_in_order(open_page: Any, tmp_path: Path) 
     found = [tuple(text.split("\n")) for text in rows.all_inner_texts()]
     ordered = sorted(answer.probabilities.items(), key=lambda pair: -pair[1])
     assert found == [(label, f"{value:.3f}") for label, value in ordered]
+
+
+def unknown_of(page: Any, pattern: str) -> str:
+    """What is said of words that training never had, when it is so."""
+    said = "document.querySelector('#unknown').textContent"
+    page.wait_for_function(f"() => /{pattern}/.test({said})")
+    return str(page.evaluate(said))
+
+
+def test_words_that_training_never_had_are_named(
+    open_page: Any, tmp_path: Path
+) -> None:
+    lines = ["The Hund sieht a cat.", "Der hund (Maus)!", "die Maus"]
+    known = KnownWords.of(["the cat sees a dog"])
+    task = replace(tiny.tiny_task("en-de"), known=known)
+    web.write_web(task, tmp_path / "site")
+    page = open_page(page_of(tmp_path / "site"))
+    page.fill("#text", "The cat sees a dog")
+    answer_of(page)
+    assert page.locator("#unknown").text_content() == ""
+    page.fill("#text", "\n".join(lines))
+    said = unknown_of(page, "die”")
+    answers = task.predictor().translate(lines)
+    words = dict.fromkeys(word for one in answers for word in one.unknown_words)
+    named = ", ".join(f"“{word}”" for word in words)
+    assert said.startswith(f"Never seen in training: {named}. What the model makes")
+    page.get_by_role("button", name="中文").click()
+    assert unknown_of(page, "从未").startswith("训练中从未见过：“Hund”、“sieht”、")
+    page.fill("#text", " ".join("abcdefghijkl"))
+    assert "“k”，另有 1 个。" in unknown_of(page, "另有")
+    page.fill("#text", "a dog")
+    unknown_of(page, "^$")
+
+
+def test_a_label_of_unknown_words_is_a_guess(open_page: Any, tmp_path: Path) -> None:
+    known = KnownWords.of(["the cat sees a dog"])
+    task = replace(tiny.tiny_task("classify-fast"), known=known)
+    web.write_web(task, tmp_path / "site")
+    page = open_page(page_of(tmp_path / "site"))
+    said = {
+        "The cat sees Hunde": "“Hunde”. The model answers by the other words.",
+        "Ein Hund sees": "“Ein”, “Hund”. They are most of the text’s words",
+        "Ein Hund 12": "The model knows no word of this text: its label is a guess.",
+        "The dog": "^$",
+    }
+    for text, pattern in said.items():
+        page.fill("#text", text)
+        unknown_of(page, pattern)
+
+
+def test_a_page_of_a_model_without_such_words_says_nothing(
+    open_page: Any, tmp_path: Path
+) -> None:
+    task = replace(tiny.tiny_task("classify-fast"), known=None)
+    web.write_web(task, tmp_path / "site")
+    page = open_page(page_of(tmp_path / "site"))
+    page.fill("#text", "qwx")
+    answer_of(page)
+    assert page.locator("#unknown").text_content() == ""
 
 
 def test_the_page_speaks_chinese_and_fits_a_narrow_screen(

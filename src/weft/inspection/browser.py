@@ -31,6 +31,7 @@ ENGINE = (
     "halves.js",
     "tokenizer.js",
     "segments.js",
+    "known.js",
     "ngrams.js",
     "transformer.js",
     "search.js",
@@ -48,7 +49,8 @@ _RECURRENT = 'the model is recurrent, which no browser computes; train a Transfo
 
 @dataclass(frozen=True, eq=False)
 class BrowserModel:
-    """A model of `count` weights: its card, for JSON, and its weights.
+    """A model of `count` weights: its card, for JSON, and its weights, behind which the hashes of
+    the words of its training are.
 
     The count is the model's own: of an int8 folder neither the scales nor the second copy of a
     matrix that two parts share, though `data` has both.
@@ -67,7 +69,8 @@ def engine_source() -> str:
     parts = "".join(asset(f"live/{name}") for name in ENGINE)
     return (
         f'function weftEngine() {{\n"use strict";\n{parts}\nreturn {{ bytesOf, loadModel, Tokenizer, Sentences, '
-        "planRows, joinRows, oneLine, Transformer, wordsOf, pieceThatSpells, insideOf, serveModel };\n}\n"
+        "planRows, joinRows, oneLine, KnownWords, foldedWords, hashOfWord, "
+        "Transformer, wordsOf, pieceThatSpells, insideOf, serveModel };\n}\n"
     )
 
 
@@ -99,7 +102,12 @@ def browser_model(task: Task[Any, Any]) -> BrowserModel:
     card["tokenizers"] = [browser_tokenizer(tokenizer) for tokenizer in _once(task)]
     card["arrays"] = laid_out.entries
     count = laid_out.count - _copied(weights, shape)
-    return BrowserModel(card, laid_out.data, count)
+    data = laid_out.data
+    if task.known is not None:
+        hashes = task.known.hashes.astype("<i4")
+        card["known"] = {"dtype": "int32", "shape": hashes.shape, "offset": len(data)}
+        data += hashes.tobytes()
+    return BrowserModel(card, data, count)
 
 
 def _copied(weights: Any, shape: LayerShape) -> int:

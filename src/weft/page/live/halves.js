@@ -16,14 +16,11 @@ function bytesOf(base64) {
   return bytes;
 }
 
-// How many bytes a number of each type has.
-const SIZES = { float16: 2, float32: 4, int8: 1 };
-
 const countOf = (shape) => shape.reduce((product, length) => product * length, 1);
 
 // A view of so many numbers in a buffer, each at a multiple of its size.
 function viewOf(buffer, { dtype, shape, offset }) {
-  const views = { float16: Uint16Array, float32: Float32Array, int8: Int8Array };
+  const views = { float16: Uint16Array, float32: Float32Array, int8: Int8Array, int32: Int32Array };
   return new views[dtype](buffer, offset, countOf(shape));
 }
 

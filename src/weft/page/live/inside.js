@@ -256,6 +256,7 @@ function* insideTranslation(translator, text, { beamSize, limits, constant }) {
     ...constant,
     text: line, translation, cut: ids.length >= limit, max_src_len: limit, finished: best.finished,
     tgt_cut: written.length < whole.length, segments: segments.length, source, target,
+    unknown_words: unknownWordsOf(translator, line),
     attention: { cross: mapOf("cross"), encoder: recording.map("encoder"), decoder: mapOf("decoder") },
   };
   yield { early };
@@ -317,7 +318,7 @@ function* insideLanguage(writer, text, { limits, constant }) {
   const tokens = { pieces: tokenizer.labels(row), ids: row, probabilities: row.slice(1).map((id, t) => probabilityAt(logits, t, size, id)) };
   const early = {
     ...constant,
-    text, cut: ids.length >= limit, start: card.start_id === BOS_ID ? "document" : "between", max_len: limit, tokens,
+    text, unknown_words: unknownWordsOf(writer, text), cut: ids.length >= limit, start: card.start_id === BOS_ID ? "document" : "between", max_len: limit, tokens,
     next: alternativesAt(tokenizer, logits, row.length - 1, size, 20),
     attention: { decoder: recording.map("decoder") },
   };

@@ -188,7 +188,7 @@ function* insideClassification(classifier, text, { limits, constant }) {
   const alone = { width, beside: [], positions: null, tokens: ids.map((id) => [...side.tokens.at(id)]) };
   return {
     ...constant,
-    text: line, cut: all.length > limit, max_len: limit,
+    text: line, cut: all.length > limit, max_len: limit, unknown_words: unknownWordsOf(classifier, line),
     tokens: { pieces: tokenizer.labels(ids), ids, vectors: model ? vectorsOf(model, side, ids) : alone },
     labels: order.map((i) => ({ label: card.labels[i], probability: rounded(Math.exp(logProbs[i])) })),
     contributions: most.map((label) => {

@@ -102,18 +102,16 @@ function compute() {
   const began = performance.now();
   sayLive("live-busy");
   const off = structuredClone(live.off);
-  // which words training had, the page was told of its first text alone
-  const told = live.text === recordedData.text ? { unknown_words: recordedData.unknown_words } : {};
   let early = {};
   askThread({ kind: "inside", text: live.text, asked: askedOf() }, (answer) => {
     if (answer.error) return sayError(answer.error);
     if (answer.said !== undefined) return sayTranslation(answer.said);
     if (answer.early) {
-      early = { ...answer.early, ...told, off };
+      early = { ...answer.early, off };
       return drawLooks(early);
     }
     sayLive("live-took", { time: ((performance.now() - began) / 1000).toFixed(2) });
-    drawRest({ ...early, ...answer.data, ...told, off });
+    drawRest({ ...early, ...answer.data, off });
   });
 }
 

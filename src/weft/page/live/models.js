@@ -187,4 +187,8 @@ function bagOf(stored, longest) {
 
 const MODELS = { translation: Translator, "language-modelling": Writer, classification: Classifier };
 
-const loadModel = (card, buffer) => new MODELS[card.task](card, buffer);
+function loadModel(card, buffer) {
+  const model = new MODELS[card.task](card, buffer);
+  model.known = knownWordsOf(card, buffer);
+  return model;
+}

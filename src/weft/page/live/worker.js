@@ -49,7 +49,7 @@ async function translateLine(model, line, tell, isOld) {
     if (await isOld()) return null;
     tell(joinRows(plan, texts, model.card.joiner));
   }
-  return { text: joinRows(plan, texts, model.card.joiner), isWhole };
+  return { text: joinRows(plan, texts, model.card.joiner), isWhole, unknown: unknownWordsOf(model, line) ?? [] };
 }
 
 // What a page asks of a model alone: to load it, to translate, to write on, to classify.
@@ -64,6 +64,7 @@ function serveModel(scope) {
     // Each line is a text of its own; one that is known is not translated again.
     async translate({ text }, tell, isOld) {
       const done = [];
+      const unknown = new Set();
       let isWhole = true;
       for (const line of text.split(/\r\n|[\r\n]/)) {
         const tellMore = (begun) => tell({ text: [...done, begun].join("\n") });
@@ -73,8 +74,9 @@ function serveModel(scope) {
         lines.set(line, found);
         done.push(found.text);
         isWhole &&= found.isWhole;
+        for (const word of found.unknown) unknown.add(word);
       }
-      return { text: done.join("\n"), isWhole };
+      return { text: done.join("\n"), isWhole, unknown: [...unknown] };
     },
     async generate({ prompt, settings }, tell, isOld) {
       for (const { text } of model.pieces(prompt, settings)) {
@@ -83,7 +85,7 @@ function serveModel(scope) {
       }
       return {};
     },
-    classify: ({ text }) => model.classify(text),
+    classify: ({ text }) => ({ ...model.classify(text), unknown: unknownWordsOf(model, text) ?? [], extent: model.known?.extentOf(text) ?? "none" }),
     async inside({ text, asked }, tell, isOld) {
       const steps = insideSteps(model, text, asked);
       for (;;) {

@@ -79,7 +79,7 @@ async function load() {
 
 /* What every task has */
 
-const state = { text: "", answer: "", isBusy: false };
+const state = { text: "", answer: "", isBusy: false, unknown: ["none", []] };
 const isRightToLeft = (code) => /^(ar|he|fa|ur|yi|ps|sd|ug)\b/.test(code);
 
 function field(changed) {
@@ -118,6 +118,17 @@ function tellProblem(answer, isWhole = true, key = "cut") {
   byId("problem").hidden = !problem;
 }
 
+// The words that training never had; of many the first ones. `extent` says what to say of them.
+const MOST_UNKNOWN = 10;
+function tellUnknown(extent, words) {
+  state.unknown = [extent, words];
+  const isSilent = extent === "none";
+  const named = words.slice(0, MOST_UNKNOWN).map((word) => `“${word}”`).join(language === "zh" ? "、" : ", ");
+  const more = words.length - MOST_UNKNOWN;
+  byId("unknown").textContent = isSilent ? "" : say(`unknown-${extent}`, { words: named + (more > 0 ? say("unknown-more", { more }) : "") });
+}
+
+const unknownBox = () => make("p", { id: "unknown", class: "notice", role: "status" });
 const problemBox = () => make("p", { id: "problem", class: "notice", role: "alert", hidden: true });
 
 // What is typed is answered a moment later, and what was asked before given up.
@@ -134,7 +145,8 @@ function drawTranslation() {
   output.textContent = state.answer;
   const source = make("div", { class: "side" }, field(() => soon(translate)), make("div", { class: "foot" }, clearTool(translate)));
   const target = make("div", { class: "side" }, output, make("div", { class: "foot" }, copyTool(), make("span", { id: "took", class: "took" })));
-  byId("view").replaceChildren(make("div", { class: "sheet pair" }, source, target), problemBox());
+  byId("view").replaceChildren(make("div", { class: "sheet pair" }, source, target), unknownBox(), problemBox());
+  tellUnknown(...state.unknown);
 }
 
 function translate() {
@@ -145,6 +157,7 @@ function translate() {
     if (!answer.done) return;
     byId("answer").classList.remove("stale");
     byId("took").textContent = state.answer ? say("took", { time: ((performance.now() - began) / 1000).toFixed(2) }) : "";
+    tellUnknown(answer.unknown?.length ? "translation" : "none", answer.unknown ?? []);
     tellProblem(answer, answer.isWhole ?? true);
   });
 }
@@ -213,18 +226,22 @@ function drawClassification() {
     make("div", { class: "sheet" }, field(() => soon(classify)), make("div", { class: "foot" }, clearTool(classify))),
     problemBox(),
     make("div", { class: "sheet paper" }, list),
+    unknownBox(),
   );
   if (state.answer) drawLabels(state.answer);
+  tellUnknown(...state.unknown);
 }
 
 function classify() {
   if (!state.text.trim()) {
     state.answer = "";
     byId("answer").replaceChildren();
+    tellUnknown("none", []);
     return;
   }
   ask({ kind: "classify", text: state.text }, (answer) => {
     if (answer.probabilities) drawLabels((state.answer = answer.probabilities));
+    tellUnknown(answer.extent ?? "none", answer.unknown ?? []);
     tellProblem(answer, !answer.cut, "cut-text");
   });
 }
