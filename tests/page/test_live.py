@@ -132,7 +132,8 @@ def test_what_is_switched_off_changes_the_numbers_and_comes_back(
 
 
 def test_the_page_speaks_chinese_and_fits_a_narrow_screen(open_page: Any) -> None:
-    page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0], width=360)
+    task = replace(tiny.tiny_task("en-de"), known=KnownWords.of(tiny.TEXTS))
+    page = open_page(task, tiny.TEXTS[0], width=360)
     typed(page, tiny.TEXTS[1])
     page.get_by_role("radio", name="中文").check(force=True)
     page.wait_for_function("() => /贪心/.test(document.body.textContent)")
@@ -144,6 +145,7 @@ def test_the_page_speaks_chinese_and_fits_a_narrow_screen(open_page: Any) -> Non
     page.wait_for_function(
         "() => /秒/.test(document.querySelector('#live-said').textContent)"
     )
+    page.wait_for_function("() => /“x{90}”/.test(byId('notes').textContent)")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
