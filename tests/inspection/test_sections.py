@@ -227,9 +227,16 @@ def test_every_share_is_shown_and_they_add_up_to_the_logit(page, data):
         assert total == pytest.approx(logit, abs=0.011)
         assert logit == pytest.approx(shares["logit"][step], abs=0.0051)
         side = "above" if logit > 0 else "below"
-        count = data["choices"]["count"]
-        said = f"lies {abs(shares['logit'][step]):.2f} {side} the mean of all {count:,}"
-        assert said in page.locator("#wrote-prose").inner_text()
+        prose = page.locator("#wrote-prose").inner_text()
+        assert f"lies {abs(shares['logit'][step]):.2f} {side} the mean" in prose
+        # the logit that “Choosing” has, and the mean that it is counted from
+        place = data["choices"]["ids"][step].index(data["target"]["ids"][step])
+        own = f"{data['choices']['logits'][step][place]:.2f}".replace("-", "−")
+        assert own in page.locator("#choosing-table .chosen").inner_text()
+        count = f"{data['choices']['count']:,}"
+        found = re.search(rf"is {own}, the mean of all {count} tokens (\S+):", prose)
+        mean = numbers(found[1])[0]
+        assert numbers(own)[0] - mean == pytest.approx(float(f"{logit:.2f}"))
         largest = page.evaluate("mostApart()")
         assert largest >= data["shares"]["error"]
         assert largest >= page.evaluate(
@@ -806,9 +813,8 @@ def test_a_language_model_foretells_the_token_after_the_place(open_data, others)
         go(page, step=step)
         token = pieces[step + 1] if step < last else data["next"][0]["piece"]
         named = token.removeprefix("▁") or "␣"
-        assert (
-            f"The logit of “{named}” lies" in page.locator("#wrote-prose").inner_text()
-        )
+        prose = page.locator("#wrote-prose").inner_text()
+        assert re.search(rf"The logit of “{re.escape(named)}” (is|lies)", prose)
         expected = [row[step] for row in data["shares"]["values"]]
         assert amounts(page, "wrote-parts") == pytest.approx(expected, abs=0.0051)
         found = chances_in(reading(page, "loom-grid"))

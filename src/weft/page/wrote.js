@@ -7,6 +7,9 @@ speak({
     "wrote-prose-written":
       "The logit of {token} lies {height} {side} the mean of all {count} tokens. That number is a sum: every part of the model has written " +
       "its share of it, and the shares add up exactly.",
+    "wrote-prose-counted":
+      "The logit of {token} is {own}, the mean of all {count} tokens {mean}: it lies {height} {side} the mean. That difference is a sum: every part of " +
+      "the model has written its share of it, and the shares add up exactly.",
     "wrote-above": "above",
     "wrote-below": "below",
     "wrote-prose-label-mean": "The logit of {token} lies {height} {side} the mean of all labels. That number is a sum: every part has its share of it.",
@@ -43,6 +46,8 @@ speak({
     "wrote-title": "是谁写的",
     "wrote-title-of": "是谁写了{token}",
     "wrote-prose-written": "{token} 的 logit 比全部 {count} 个词元的平均{side} {height}。这个数是一个和：模型的每一部分都写下了自己的一份，各份加起来恰好等于它。",
+    "wrote-prose-counted":
+      "{token} 的 logit 是 {own}，全部 {count} 个词元的平均是 {mean}：比平均{side} {height}。这个差是一个和：模型的每一部分都写下了自己的一份，各份加起来恰好等于它。",
     "wrote-above": "高",
     "wrote-below": "低",
     "wrote-prose-label-mean": "{token} 的 logit 比全部标签的平均{side} {height}。这个数是一个和：每一部分都有自己的一份。",
@@ -145,13 +150,24 @@ function partNow({ rows, values }) {
 function wroteProse({ rows, values, logit, token, at }) {
   const count = grouped(data.choices?.count ?? data.model.vocabulary[WRITTEN] ?? 0);
   const said = { token, logit: minus(logit.toFixed(2)), height: Math.abs(logit).toFixed(2), side: say(logit < 0 ? "wrote-below" : "wrote-above"), count };
-  const sentences = [say(WRITTEN ? "wrote-prose-written" : `wrote-prose-label-${countedFrom()}`, said)];
+  const own = WRITTEN ? ownLogit() : null;
+  if (own !== null) Object.assign(said, { own: minus(own), mean: minus((own - logit.toFixed(2)).toFixed(2)) });
+  const written = own === null ? "written" : "counted";
+  const sentences = [say(`wrote-prose-${WRITTEN ? written : `label-${countedFrom()}`}`, said)];
   if (data.shares.source) sentences.push(sourceSaid("wrote-prose-source", at));
   else {
     const most = values.indexOf(Math.max(...values));
     sentences.push(say("wrote-prose-most", { part: wroteName(rows[most]), value: signed(values[most]) }));
   }
   return joined(sentences);
+}
+
+// The logit of the written token as “Choosing” has it, null where it is not among those that are recorded.
+function ownLogit() {
+  if (!data.choices) return null;
+  const [ids, logits] = [data.choices.ids, data.choices.logits].map((leaf) => within(arrayOf(leaf), place.step).values);
+  const rank = ids.indexOf(writtenAt(place.step).id);
+  return rank < 0 ? null : logits[rank].toFixed(2);
 }
 
 // What the logits of labels are counted from: their mean, or zero where each label is a yes or no of its own.
