@@ -513,6 +513,10 @@ def chances(page, kind: str) -> list[list[float]]:
     return [numbers(cell.replace("< 0.001", "0")) for cell in cells]
 
 
+def test_it_is_told_why_what_is_right_need_not_be_sure(page):
+    assert "label_smoothing" in page.locator("#choosing .caption").text_content()
+
+
 def test_the_best_tokens_and_all_others_share_one(page, data):
     choices = data["choices"]
     for step in range(len(data["target"]["ids"])):
