@@ -376,10 +376,11 @@ def test_a_map_may_have_a_scale_of_its_own(
     assert pixel(page, int(row), int(key))[3] == pytest.approx(255, abs=3)
 
 
-def test_full_size_has_cells_of_24_pixels_and_says_that_there_is_more(
-    open_page: Any, inspection: TranslationInspection
-) -> None:
-    count, steps = 40, len(inspection.tgt_ids)
+def of_many_words(
+    inspection: TranslationInspection, count: int
+) -> TranslationInspection:
+    """The same with a source of many tokens, which are all looked at alike."""
+    steps = len(inspection.tgt_ids)
     vectors = Vectors(np.ones((count, 8), np.float32), None)
     longer = {
         "src_ids": [5] * count,
@@ -388,7 +389,41 @@ def test_full_size_has_cells_of_24_pixels_and_says_that_there_is_more(
         "encoder": np.full((1, 1, count, count), 1 / count, np.float32),
         "cross": np.full((1, 1, steps, count), 1 / count, np.float32),
     }
-    page = open_page(replace(inspection, **longer), width=360)
+    return replace(inspection, **longer)
+
+
+def test_a_map_that_fits_is_seen_whole(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    """On a beamer its column letters would scroll away; nothing scrolls by the last few pixels."""
+    page = open_page(of_many_words(inspection, 27))
+    page.evaluate("go({kind: 'encoder'})")
+    box = page.locator("#looks-own .map-box")
+    come_into_sight(page, "#looks-own canvas")
+    assert box.evaluate("box => box.scrollHeight") == box.bounding_box()["height"]
+    ribbon = page.locator("#ribbon").bounding_box()
+    assert box.bounding_box()["height"] < 800 - ribbon["height"]
+    assert box.evaluate("box => heatmaps.get(box).cell") > 15
+
+
+def test_paper_has_every_map_in_its_own_shape(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    page = open_page(of_many_words(inspection, 27))
+    page.evaluate("go({kind: 'encoder'})")
+    page.emulate_media(media="print")
+    page.wait_for_function("() => document.documentElement.dataset.printing === ''")
+    shape = page.locator("#looks-own canvas").evaluate(
+        "canvas => [canvas.width / canvas.clientWidth, canvas.height / canvas.clientHeight]"
+    )
+    assert shape[0] == pytest.approx(shape[1], rel=0.01)
+    assert shape[0] >= 2  # points of paper are small
+
+
+def test_full_size_has_cells_of_24_pixels_and_says_that_there_is_more(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    page = open_page(of_many_words(inspection, 40), width=360)
     choose(page, "full")
     come_into_sight(page, "#looks-own canvas")
     box = page.locator("#looks-maps .map-box").last

@@ -2,6 +2,9 @@
 
 const CELL = 24; // pixels of a cell at full size
 const LEAST_CELL = 3;
+const LARGEST_CELL = 32;
+const MOST = 900; // pixels of a map's height, and of one that scrolls
+const MOST_SCROLLED = 560;
 const HEAD_FONT = 13;
 const HEAD_ROOM = 8;
 
@@ -14,12 +17,11 @@ function heatmap({ name, spec, pick, read }) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const room = make("div", { class: "map-room" }, canvas);
   const box = make("div", { class: "map-box", role: "application", tabindex: "0", "aria-label": name }, room);
-  const view = { box, canvas, room, isFit: true, width: 0, at: null, cell: CELL, left: 0, top: 0 };
+  const view = { box, canvas, room, isFit: true, width: 0, high: MOST, at: null, cell: CELL, left: 0, top: 0 };
   const draw = () => paintSoon(box, () => paintHeatmap(view, spec()));
   heatmaps.set(box, view);
   view.layOut = () => {
-    if (!view.width && isForPaper()) view.width = box.clientWidth;
-    if (!view.width) return; // it has no place yet
+    if (!view.width && !isForPaper()) return; // it has no place yet
     layOutHeatmap(view, spec());
     draw();
   };
@@ -27,6 +29,7 @@ function heatmap({ name, spec, pick, read }) {
     const width = Math.floor(contentRect.width);
     if (!width || width === view.width) return;
     view.width = width;
+    view.high = heightInView(); // asked now, as to ask later would lay out the page anew
     view.layOut();
   }).observe(box);
   view.draw = draw;
@@ -72,20 +75,26 @@ function measureHeads(view, { queries, keys }) {
 function layOutHeatmap(view, shown) {
   const [rows, columns] = shown.shape;
   measureHeads(view, shown);
-  const { width } = view;
-  const fitting = Math.floor((width - view.left - 2) / columns);
-  view.cell = view.isFit ? Math.min(Math.max(fitting, LEAST_CELL), 32) : CELL;
+  const isWhole = view.isFit || isForPaper(); // paper does not scroll
+  const [width, most] = isForPaper() ? PAPER : [view.width, isWhole ? view.high : MOST_SCROLLED];
+  const fitting = Math.floor(Math.min((width - view.left - 2) / columns, (most - view.top - 2) / rows));
+  view.cell = isWhole ? Math.min(Math.max(fitting, LEAST_CELL), LARGEST_CELL) : CELL;
   const whole = [view.left + columns * view.cell + 1, view.top + rows * view.cell + 1];
   view.room.style.setProperty("width", `${whole[0]}px`);
   view.room.style.setProperty("height", `${whole[1]}px`);
-  const most = view.isFit ? 900 : 560;
   view.seen = [Math.min(whole[0], width), Math.min(whole[1], most)];
   view.box.style.setProperty("height", `${view.seen[1]}px`);
   view.isMore = whole[0] > width + 1 || whole[1] > most;
-  const scale = globalThis.devicePixelRatio || 1;
+  const scale = Math.max(globalThis.devicePixelRatio || 1, isForPaper() ? 2 : 1);
   Object.assign(view.canvas, { width: Math.round(view.seen[0] * scale), height: Math.round(view.seen[1] * scale) });
   view.canvas.style.setProperty("width", `${view.seen[0]}px`);
   view.canvas.style.setProperty("height", `${view.seen[1]}px`);
+}
+
+// How high a map may be so that it is seen whole, with its heads, below the tokens that stay in view.
+function heightInView() {
+  const beyond = isAlone() ? byId("ribbon").offsetHeight + 72 : 72; // the sentence above it, and room
+  return Math.min(Math.max(innerHeight - beyond, 360), MOST);
 }
 
 // The numbers as an image of one point each, in the colour of the map: ink and red where they have a sign.
@@ -120,7 +129,7 @@ function imageFor(shown) {
 
 function paintHeatmap(view, shown) {
   const { canvas, box, cell, left, top, seen } = view;
-  if (!seen) return;
+  if (!seen || !shown) return; // put away meanwhile
   const scale = canvas.width / seen[0];
   const pen = canvas.getContext("2d");
   const [rows, columns] = shown.shape;

@@ -14,7 +14,7 @@
     draw(box) {
       if (state.kept && !(state.kept.kind in KINDS)) state.kept = null;
       large = heatmap({ name: say("looks-map"), spec: () => specOf(place), pick, read });
-      beside = heatmap({ name: say("looks-beside"), spec: () => specOf(state.kept), pick: pickKept, read: null });
+      beside = heatmap({ name: say("looks-beside"), spec: () => state.kept && specOf(state.kept), pick: pickKept, read: null });
       lines = lookLines({ spec: () => specOf(place), pick });
       const own = make("figure", { class: "map-figure", id: "looks-own" }, make("p", { class: "reading", id: "looks-reading", "aria-live": "polite" }), large.box);
       const kept = make("figure", { class: "map-figure", id: "looks-kept", hidden: true }, make("p", { class: "reading", id: "looks-kept-name" }), beside.box);

@@ -9,6 +9,7 @@ On paper columns may be narrower, by `least` at most (1: as they are), and only 
 
 const woven = new Map(); // the pictures that stand in the page now, by their ids
 const PRINTED = 700; // pixels of a page's width
+const PAPER = [PRINTED, 560]; // room for a picture that has to be whole, with what is said of it, on one page
 const printing = matchMedia("print");
 const isPrinted = () => printing.matches || isForPaper();
 
