@@ -343,6 +343,19 @@ def test_nothing_is_written_twice_in_the_words(page: Any) -> None:
     assert missing == []
 
 
+ONE_SCHEME = {
+    "en": r"\b(dark|darker|light|lighter|black|white|ink|pale|paler)\b",
+    "zh": "[深浅黑白墨亮暗](?!度)",
+}
+
+
+def test_captions_hold_in_the_dark_as_well(page: Any) -> None:
+    """What is dark on light paper is light on dark: they name hues, and what is stronger."""
+    for language, words in ONE_SCHEME.items():
+        script = f"Object.entries(WORDS.{language}).filter(([, said]) => /{words}/i.test(said.replaceAll('空白', '')))"
+        assert page.evaluate(script) == []
+
+
 def test_another_text_is_seen_at_the_same_place(
     page: Any, inspection: TranslationInspection
 ) -> None:

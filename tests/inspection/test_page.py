@@ -294,6 +294,15 @@ def test_a_classifier_shows_its_reasons(open_page, layers, unseen):
     assert "agree with a correlation of 0.97" in page.locator("#reasons").inner_text()
     page.get_by_role("radio", name="gradient × vector").check(force=True)
     assert "“film” speaks most for it, +1.20" in page.locator("#reasons").inner_text()
+    little = [replace(reasons[0], left_out=[0.0, -0.0002, 0.0005]), reasons[1]]
+    noise = open_page(replace(inspection, contributions=little))
+    said = noise.locator("#reasons-prose").inner_text()
+    assert "No single token matters here" in said
+    assert "speaks" not in said
+    depth = "token => Number(token.style.getPropertyValue('--depth'))"
+    film = noise.locator("#reasons-text span").last
+    assert film.evaluate(depth) == pytest.approx(np.sqrt(0.0005 / 0.1), abs=0.001)
+    assert noise.evaluate("Math.max(...ribbonTints().tints.text)") < 0.01
     apart = [replace(reasons[0], agreement=-0.7), reasons[1]]
     said = open_page(replace(inspection, contributions=apart)).locator("#reasons")
     assert "do not agree (correlation −0.70): the gradient" in said.inner_text()

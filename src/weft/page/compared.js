@@ -21,7 +21,7 @@ speak({
     "compared-map-cell": "{query} → {key}: {a} − {b} = {value}",
     "compared-other-maps": "The two have other layers or heads, so that no map of one belongs to a map of the other.",
     "compared-caption":
-      "Colour: the probability of the token that stands there in the end. In the map, ink is more weight in {a}, red more in {b}. Heads are " +
+      "Colour: the probability of the token that stands there in the end. In the map, grey is more weight in {a}, red more in {b}. Heads are " +
       "numbered by chance: head 2 of two models trained apart need not do the same.",
     "compared-values": "Probability of each label",
   },
@@ -43,7 +43,7 @@ speak({
     "compared-map": "{a} 的权重减去 {b} 的：{map}",
     "compared-map-cell": "{query} → {key}：{a} − {b} = {value}",
     "compared-other-maps": "两者的层数或头数不同，一方的图与另一方的图不对应。",
-    "compared-caption": "颜色：最终写在那里的词元的概率。图中墨色表示 {a} 的权重更大，红色表示 {b} 的更大。头的编号是偶然的：分别训练的两个模型，第 2 个头不一定做同样的事。",
+    "compared-caption": "颜色：最终写在那里的词元的概率。图中灰色表示 {a} 的权重更大，红色表示 {b} 的更大。头的编号是偶然的：分别训练的两个模型，第 2 个头不一定做同样的事。",
     "compared-values": "每个标签的概率",
   },
 });

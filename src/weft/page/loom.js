@@ -24,7 +24,7 @@ speak({
     "loom-label-reading": "After “{part}”: {label} {value}.",
     "loom-caption":
       "In a cell stands the token that leads there, and the number is that token’s probability. Colour: the probability of the token that " +
-      "stands there in the end. Bold: this one leads; thin and paler: another one does. Cells grow together while the same token leads, and a bar in the part’s colour marks where the final one took the lead for good. Each part is read with " +
+      "stands there in the end. Bold: this one leads; thin and fainter: another one does. Cells grow together while the same token leads, and a bar in the part’s colour marks where the final one took the lead for good. Each part is read with " +
       "the last norm and the output matrix, which were not trained for it: a lens, not a record (logit lens: nostalgebraist 2020).",
     "loom-caption-labels":
       "Colour: the probability. Each part is read as if it were the last one, with an output that was not trained for it: a lens, not a " +

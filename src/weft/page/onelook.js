@@ -57,7 +57,7 @@ speak({
       "The queries, keys and values of “{kind}” are left out of this page, which would become too large with them. A shorter sentence has " +
       "room for them; and a page written with --live computes them for the sentence that is typed into it.",
     "onelook-caption":
-      "Ink is above zero, red below. Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1; the temperature is not part of the model, " +
+      "Grey is above zero, red below. Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1; the temperature is not part of the model, " +
       "and changes nothing but this picture.",
   },
   zh: {
@@ -101,7 +101,7 @@ speak({
     "onelook-check": "由查询和键算出的权重与记录的一致，相差至多 {difference}。",
     "onelook-check-apart": "查询、键和值在本页中经过舍入：由它们算出的权重与模型自己的（各图所显示的）相差至多 {difference}。",
     "onelook-left-out": "“{kind}”的查询、键和值没有放进本页，否则页面会太大。较短的句子放得下；用 --live 写成的页面会为键入的句子自己计算它们。",
-    "onelook-caption": "墨色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
+    "onelook-caption": "灰色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
   },
 });
 
@@ -368,7 +368,7 @@ function readValue(at) {
   return say("onelook-value-reading", { number: at + 1, value: signed(value[at], 3), weight: number(weights[key]), carried: signed(value[at] * weights[key], 3) });
 }
 
-// Ink above zero, red below; what is carried is as pale as its weight is small.
+// Grey above zero, red below; what is carried is as pale as its weight is small.
 function paintStrips(context, names, first, last, x) {
   const colours = [hueOf("ink"), hueOf("minus")];
   names.forEach((name, row) => {

@@ -7,6 +7,7 @@ speak({
     "reasons-prose": "The model gives the label “{label}” a probability of {probability}.",
     "reasons-for": "{token} speaks most for it, {value}.",
     "reasons-against": "{token} speaks most against it, {value}.",
+    "reasons-none": "No single token matters here: by this measure none adds or takes more than {value}.",
     "reasons-by": "Tinted by",
     "reasons-token": "{measure}: {token} {value}.",
     "reasons-group": "Group of {count} tokens, {token}: {value}.",
@@ -19,7 +20,7 @@ speak({
     "reasons-text": "The text, tinted by what each token adds",
     "reasons-picture": "Tokens, groups of tokens and what they add",
     "reasons-caption":
-      "Dark speaks for the label, red against it; every measure has a scale of its own. Gradient × vector: by how much the label’s log-probability " +
+      "Grey speaks for the label, red against it, the stronger the more; every measure has a scale of its own, on which {full} at least is full. Gradient × vector: by how much the label’s log-probability " +
       "rises in proportion to the token’s vector (Denil et al. 2014). Left out: by how much it falls where the token is missing.",
     "reasons-caption-exact": "Exact share: its part of the label’s logit, above the mean of all labels; with those of the groups and the biases the shares add up to it.",
     "reasons-caption-exact-zero": "Exact share: its part of the label’s logit; with those of the groups and the biases the shares add up to it.",
@@ -40,6 +41,7 @@ speak({
     "reasons-prose": "模型给标签“{label}”的概率是 {probability}。",
     "reasons-for": "最支持它的是 {token}，{value}。",
     "reasons-against": "最反对它的是 {token}，{value}。",
+    "reasons-none": "这里没有哪个词元单独起作用：按这一量法，没有一个加上或减去超过 {value}。",
     "reasons-by": "着色依据",
     "reasons-token": "{measure}：{token} {value}。",
     "reasons-group": "{count} 个词元的组合 {token}：{value}。",
@@ -52,7 +54,7 @@ speak({
     "reasons-text": "原文，按每个词元的贡献着色",
     "reasons-picture": "词元、词元组合及其贡献",
     "reasons-caption":
-      "深色支持这个标签，红色反对；每种量法有自己的尺度。梯度 × 向量：标签的对数概率随词元向量按比例升高多少（Denil 等 2014）。去掉后：没有这个词元时它降低多少。",
+      "灰色支持这个标签，红色反对，越明显越多；每种量法有自己的尺度，满格至少是 {full}。梯度 × 向量：标签的对数概率随词元向量按比例升高多少（Denil 等 2014）。去掉后：没有这个词元时它降低多少。",
     "reasons-caption-exact": "精确份额：它在标签的 logit（高出全部标签平均的部分）中所占的部分；连同各组合和偏置，份额加起来恰好等于它。",
     "reasons-caption-exact-zero": "精确份额：它在标签的 logit 中所占的部分；连同各组合和偏置，份额加起来恰好等于它。",
     "reasons-caption-places": "来自它的位置：标签的 logit 中由各层在该词元位置上写下的部分；一个位置读过所有其他位置，所以并不只属于这个词元。",
@@ -64,6 +66,8 @@ speak({
   },
 });
 
+const LEAST_REASON = 0.01; // what is less is said to be nothing
+const FULL_REASON = 0.1; // the least that is tinted with full strength, and drawn in full height
 const AGREEING = 0.3; // the least correlation of two measures that agree
 const REASONS = { head: 30, span: 19, measure: 62, gap: 6 };
 const reasons = { by: null, woven: null };
@@ -152,9 +156,12 @@ function drawReasonControls() {
 
 const shownMeasure = () => reasons.now.measures.find(({ name }) => name === reasons.by) ?? reasons.now.measures[0];
 
+// The amount that is shown in full: the largest, unless all are next to nothing.
+const fullReason = (values) => Math.max(...Array.from(values, Math.abs), FULL_REASON);
+
 function tintReasons() {
   const { values } = shownMeasure();
-  const largest = Math.max(...values.map(Math.abs), 1e-9);
+  const largest = fullReason(values);
   [...reasons.text.children].forEach((token, i) => {
     token.classList.toggle("below", values[i] < 0);
     token.style.setProperty("--depth", Math.sqrt(Math.abs(values[i]) / largest).toFixed(3));
@@ -169,15 +176,17 @@ function sayReasons() {
   title("reasons", say("reasons-title-of", { label }));
   const sentences = [say("reasons-prose", { label, probability: likely(probability) })];
   const [most, least] = [values.indexOf(Math.max(...values)), values.indexOf(Math.min(...values))];
-  if (values[most] > 0) sentences.push(say("reasons-for", { token: quoted(pieces[most]), value: signed(values[most], digitsFor(values[most])) }));
-  if (values[least] < 0) sentences.push(say("reasons-against", { token: quoted(pieces[least]), value: signed(values[least], digitsFor(-values[least])) }));
+  const isNothing = Math.max(values[most], -values[least]) < LEAST_REASON;
+  if (isNothing) sentences.push(say("reasons-none", { value: LEAST_REASON }));
+  else if (values[most] > 0) sentences.push(say("reasons-for", { token: quoted(pieces[most]), value: signed(values[most], digitsFor(values[most])) }));
+  if (!isNothing && values[least] < 0) sentences.push(say("reasons-against", { token: quoted(pieces[least]), value: signed(values[least], digitsFor(-values[least])) }));
   prose("reasons", joined(sentences));
   reasons.caption.textContent = joined(reasonCaptions());
 }
 
 function reasonCaptions() {
   const { agreement } = data.contributions[reasonLabel()];
-  const sentences = [say("reasons-caption")];
+  const sentences = [say("reasons-caption", { full: FULL_REASON })];
   const names = reasons.now.measures.map(({ name }) => name);
   if (names.includes("exact")) sentences.push(say(data.shares.above === "zero" ? "reasons-caption-exact-zero" : "reasons-caption-exact"));
   if (names.includes("places")) sentences.push(say("reasons-caption-places"));
@@ -273,8 +282,8 @@ function paintSpan(context, { n, values }, at, x, top, largest, { ink, above, be
 }
 
 function paintMeasure(context, values, first, last, x, top, { ink, line, above, below }) {
-  const largest = Math.max(...Array.from(values, Math.abs), 1e-9);
-  const digits = digitsFor(largest);
+  const largest = fullReason(values);
+  const digits = digitsFor(Math.max(...Array.from(values, Math.abs)));
   const [middle, room] = [top + REASONS.measure / 2, REASONS.measure / 2 - 13];
   context.fillStyle = line;
   context.fillRect(x(first), middle - 0.5, x(last) - x(first), 1);

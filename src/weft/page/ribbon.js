@@ -140,7 +140,7 @@ function asFractions(values) {
 function reasonTints() {
   const reasons = data.contributions[Math.min(place.label, data.contributions.length - 1)];
   const values = [...(arrayOf(data.shares?.tokens) ? within(arrayOf(data.shares.tokens), place.label).values : reasons.left_out)];
-  const most = Math.max(...values.map(Math.abs), 1e-9);
+  const most = fullReason(values);
   return { tints: { text: values.map((value) => value / most) }, said: [say("tint-reasons", { label: reasons.label })] };
 }
 

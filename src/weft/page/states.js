@@ -141,7 +141,7 @@
       "states-encoder-reading": "At {token}, number {number} of {width}: {value}.",
       "states-decoder-reading": "After {after}, to write {token}, number {number} of {width}: {value}.",
       "states-caption":
-        "A row for each token, a column for each number: ink above zero, red below, the stronger the larger. A column that keeps its colour " +
+        "A row for each token, a column for each number: grey above zero, red below, the stronger the larger. A column that keeps its colour " +
         "over many rows is remembered; one that turns is rewritten. The encoder reads in both directions, and its rows are what both make " +
         "together of a token and its surroundings: the attention looks at these. The decoder’s are of its last layer, before it has looked.",
       "states-lstm": "An LSTM has a second state, its cell, which is not shown.",
@@ -157,7 +157,7 @@
       "states-encoder-reading": "在 {token} 处，第 {number} 个数，共 {width} 个：{value}。",
       "states-decoder-reading": "在 {after} 之后，为写 {token}，第 {number} 个数，共 {width} 个：{value}。",
       "states-caption":
-        "每个词元一行，每个数一列：墨色大于零，红色小于零，越深越大。在许多行中保持颜色的一列是被记住的；变色的一列是被改写的。" +
+        "每个词元一行，每个数一列：灰色大于零，红色小于零，越明显越大。在许多行中保持颜色的一列是被记住的；变色的一列是被改写的。" +
         "编码器从两个方向读，它的每一行是两个方向对一个词元及其上下文共同得出的：注意力看的就是这些。解码器的各行来自它的最后一层，在它去看之前。",
       "states-lstm": "LSTM 还有第二个状态（cell），这里没有显示。",
     },

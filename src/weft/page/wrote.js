@@ -289,7 +289,8 @@ function keepingHead(change) {
 function drawTokenAmounts(list, kind, { layer, part }, values) {
   const { keys, cols } = KINDS[kind];
   const seen = [...values.keys()].filter((key) => isVisible(kind, place.step, key));
-  const shown = seen.toSorted((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, WROTE_TOKENS);
+  const most = seen.length === WROTE_TOKENS + 1 ? seen.length : WROTE_TOKENS; // one alone is not folded
+  const shown = seen.toSorted((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, most);
   const role = roleOf({ part });
   const token = (key) => ({ key, name: plainly(keys[key]), lang: SIDES[cols].lang, value: values[key], role, chosen: wrote.marked === key });
   const rows = shown.toSorted((a, b) => a - b).map(token);
