@@ -207,6 +207,18 @@ def test_a_language_models_tint_is_the_row_that_foretold_the_token(
     assert page.evaluate(hues) == ["target", "target", "text"]
 
 
+def test_red_in_the_ribbon_is_explained_where_there_is_some(page: Any) -> None:
+    kinds = set()
+    for step in range(page.evaluate("numSteps()")):
+        page.evaluate("step => go({ step, tint: 'shares' })", step)
+        is_red = page.locator("#ribbon-source .below").count() > 0
+        kinds.add(is_red)
+        assert ("red:" in page.locator("#ribbon-said").inner_text()) == is_red
+    page.evaluate("data.shares.tokens = arrayOf([[0, 1, 2]]); go({ step: 0 })")
+    assert "red:" not in page.locator("#ribbon-said").inner_text()
+    assert True in kinds
+
+
 def test_a_text_begins_with_start_and_goes_on_with_what_is_most_probable(
     open_page: Any, unseen: dict[str, Any]
 ) -> None:

@@ -114,7 +114,7 @@ function sharesHere() {
 // The same as fractions of all that speaks for it.
 function shareTints() {
   const values = asFractions(sharesHere());
-  return { tints: { [READ]: values }, said: [say("tint-shares", { piece: quoted(writtenAt(place.step).piece) })] };
+  return { tints: { [READ]: values }, said: [say(values.some((value) => value < 0) ? "tint-shares-both" : "tint-shares", { piece: quoted(writtenAt(place.step).piece) })] };
 }
 
 // Sums over layers and heads of what was written at a step, for every key.
