@@ -719,11 +719,19 @@ def test_columns_that_do_not_fit_on_paper_are_shared_out_evenly(page):
     bands = """([count, width, least]) => bandsOf(
         { edges: [...Array(count + 1).keys()].map((i) => i * width), columns: count, side: 100, least }, 700)
         .map(({ first, last, scale }) => [first, last, scale])"""
-    assert page.evaluate(bands, [13, 60, 1]) == [[0, 7, 1], [7, 13, 1]]
-    (one,) = page.evaluate(bands, [13, 60, 0.7])
-    assert one == [0, 13, pytest.approx(600.5 / 780)]
-    shrunk = page.evaluate(bands, [20, 60, 0.7])
+    # several rows take the whole width, one alone no more than on a screen
+    full = pytest.approx(600.5 / 420)
+    assert page.evaluate(bands, [13, 60, None]) == [[0, 7, full], [7, 13, full]]
+    assert page.evaluate(bands, [5, 60, None]) == [[0, 5, 1]]
+    assert page.evaluate(bands, [5, 60, 40]) == [[0, 5, 1.5]]
+    (one,) = page.evaluate(bands, [13, 60, 42])
+    assert one == [0, 13, pytest.approx(600.5 / (13 * 42))]
+    shrunk = page.evaluate(bands, [20, 60, 42])
     assert [band[:2] for band in shrunk] == [[0, 10], [10, 20]]
+    assert shrunk[0][2] == pytest.approx(600.5 / 420)
+    # each column has what its own token needs
+    (own,) = page.evaluate(bands, [8, 90, [150, 70, 70, 70, 70, 70, 70, 70]])
+    assert own[:2] == [0, 8]
     # and what is not yet seen stands on none
     seen = (
         "bandsOf({ edges: [0, 10, 20, 30], columns: 3, side: 0, seen: () => 2 }, 700)"

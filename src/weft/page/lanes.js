@@ -87,6 +87,7 @@ function drawLanes(box) {
     edges: Array.from({ length: lanes.steps.length + 1 }, (_, i) => i * width),
     tops: Array.from({ length: lanes.count + 1 }, (_, i) => LANES.head + i * LANE),
     side: LANES.side,
+    least: lanes.steps.map(neededInLanes),
     paint: paintLanes,
     paintHeads: paintLaneHeads,
     read: readLane,
@@ -186,6 +187,12 @@ function paintRibbon(context, i, x, { other, best }) {
   context.moveTo(from.x, laneMiddle(from.rank));
   context.bezierCurveTo(middle, laneMiddle(from.rank), middle, laneMiddle(rank), to, laneMiddle(rank));
   context.stroke();
+}
+
+// How wide a step must be for the names of its nodes, and for the signs beside them.
+function neededInLanes(nodes) {
+  const needed = (i) => widthOf(lanes.nodes[i].piece, letters(14, 650)) + (["dropped", "ended"].includes(lanes.nodes[i].fate) ? 38 : 14);
+  return Math.min(Math.max(...nodes.map(needed), 40), 116);
 }
 
 const laneX = (x, column) => (x(column) + x(column + 1)) / 2;

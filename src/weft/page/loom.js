@@ -79,10 +79,12 @@ function drawLoom(box) {
   loom = readLoom();
   const measure = make("canvas").getContext("2d");
   const side = loomSide(measure, box);
-  const width = loomWidth(measure, box.clientWidth - side);
+  const needed = loomColumn(measure);
+  const natural = Math.max(needed + 6, 46);
+  const width = Math.floor(Math.max(natural, Math.min((box.clientWidth - side) / loom.columns, natural * 1.3)));
   const height = loom.rows.length > 13 ? 32 : 38;
   loom.woven = weave(box, {
-    least: 0.8,
+    least: Math.max(needed, 38),
     id: "loom-grid",
     name: say("loom-title"),
     lang: WRITTEN ? SIDES[WRITTEN].lang : null,
@@ -108,12 +110,11 @@ function loomSide(measure, box) {
 }
 
 // As wide as most of the tokens need it.
-function loomWidth(measure, room) {
+function loomColumn(measure) {
   lettering(measure, isRead() ? 14 : 16, 650);
   const texts = isRead() ? data.labels.map(({ label: name }) => name) : [...new Set(loom.ids.values)].map((id) => plainly(pieceOf(id)));
   const widths = texts.map((text) => measure.measureText(text).width).sort((a, b) => a - b);
-  const natural = Math.min(Math.max(widths[Math.floor(widths.length * 0.92)] + 14, 46), isRead() ? 150 : 96);
-  return Math.floor(Math.max(natural, Math.min(room / loom.columns, natural * 1.3)));
+  return Math.min(widths[Math.floor(widths.length * 0.92)] + 8, isRead() ? 144 : 90);
 }
 
 // The row and column of the place.

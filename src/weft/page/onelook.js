@@ -341,7 +341,7 @@ function weaveStrips(box, room, names, id) {
   const read = id === "onelook-strips" ? (_, at) => readProduct(at) : (_, at) => readValue(at);
   const paint = (context, first, last, x) => paintStrips(context, names, first, last, x);
   const paintHeads = (context) => names.forEach((name, i) => paintStripName(context, name, side, (i + 0.5) * LOOK_ROW));
-  return weave(box, { id, room, name: namesOfStrips(names), rows: names.length, columns: count, edges, tops, side, least: 0.3, paint, paintHeads, read, choose: () => {} });
+  return weave(box, { id, room, name: namesOfStrips(names), rows: names.length, columns: count, edges, tops, side, least: 0.3 * width, paint, paintHeads, read, choose: () => {} });
 }
 
 const namesOfStrips = (names) => names.map(stripName).join(" · ");
@@ -404,7 +404,7 @@ function weaveWeights(box, room) {
     edges: Array.from({ length: keys.length + 1 }, (_, i) => i * width),
     tops: [head, head + height + score],
     side,
-    least: 0.75,
+    least: keys.map((piece) => Math.max(widthOf(piece, letters(15, 650)) + 8, 48)),
     seen: () => (kind === "decoder" ? Math.max(onelook.now.row + 2, 8) : keys.length), // what is masked is said
     paint: paintWeights,
     paintHeads: paintWeightHeads,

@@ -58,7 +58,7 @@
       edges: steps(columns, width),
       tops: steps(rows, height),
       side,
-      least: 0.25,
+      least: 0.25 * width,
       paint: (context, first, last, x) => paintStates(context, tower, { first, last, x, height }),
       paintHeads: (context) => paintTokens(context, tower, side, height),
       read: (row, column) => readState(tower, row, column),

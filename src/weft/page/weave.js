@@ -5,10 +5,12 @@ A picture has: id, name, lang; `rows` and `columns`, how many; `edges`, where ea
 paint(context, first, last, x): the columns from `first` up to `last`, x(column) is where one begins; paintHeads(context);
 read(row, column): what stands there, as a sentence; choose(row, column); and where arrows do not lead from cell to
 cell, move(event, [row, column]); `room`, the width of the box, where it is known.
-On paper columns may be narrower, by `least` at most (1: as they are), and only the first ones, `seen()` of them, are there. */
+On paper columns may be narrower, down to `least` pixels (a number, or one for each column), and only the first ones, `seen()` of
+them, are there. */
 
 const woven = new Map(); // the pictures that stand in the page now, by their ids
 const PRINTED = 700; // pixels of a page's width
+const WHOLE = 820; // how high a picture may be to stand on one page
 const PAPER = [PRINTED, 560]; // room for a picture that has to be whole, with what is said of it, on one page
 const printing = matchMedia("print");
 const isPrinted = () => printing.matches || isForPaper();
@@ -66,6 +68,7 @@ function paintNow(one) {
   const printed = isPrinted();
   const width = printed ? PRINTED : one.width;
   const bands = printed ? bandsOf(picture, width) : [columnsInView(one, width)];
+  grid.classList.toggle("whole", bands.length * height < WHOLE);
   canvasesFor(one, bands.length).forEach((canvas, i) => {
     const context = sized(canvas, width, height);
     paintBand(context, picture, { ...bands[i], width, height });
@@ -108,12 +111,17 @@ function columnsInView({ picture, left }, width) {
   return { first, last, left };
 }
 
-// On paper nothing scrolls: columns are narrower where that is enough, and those that do not fit stand below.
-function bandsOf({ edges, columns, side, least = 1, seen }, width) {
+// On paper nothing scrolls: columns are narrower where that is enough, else those that do not fit stand below, and all
+// take the whole width.
+function bandsOf({ edges, columns, side, least, seen }, width) {
   const count = Math.min(seen?.() ?? columns, columns);
   const room = width - side + 0.5;
-  const scale = Math.min(Math.max(room / edges[count], least), 1);
-  const wide = (first, last) => (edges[last] - edges[first]) * scale;
+  const needed = [0];
+  for (let column = 0; column < count; column++) {
+    const natural = edges[column + 1] - edges[column];
+    needed.push(needed[column] + Math.min(least?.[column] ?? (least || natural), natural));
+  }
+  const wide = (first, last) => needed[last] - needed[first];
   const starts = [];
   for (let first = 0, last; first < count; first = last) {
     starts.push(first);
@@ -124,16 +132,20 @@ function bandsOf({ edges, columns, side, least = 1, seen }, width) {
   const ends = (all) => [...all.slice(1), count];
   const fits = even.every((first, band) => wide(first, ends(even)[band]) <= room);
   const chosen = fits ? even : starts;
-  return chosen.map((first, band) => ({ first, last: ends(chosen)[band], left: edges[first], scale }));
+  const widest = Math.max(...chosen.map((first, band) => wide(first, ends(chosen)[band])));
+  const most = chosen.length > 1 ? Infinity : edges[count] / needed[count];
+  const scale = Math.min(room / widest, most);
+  return chosen.map((first, band) => ({ first, last: ends(chosen)[band], left: needed[first], scale, edges: needed }));
 }
 
-function paintBand(context, picture, { first, last, left, scale = 1, width, height }) {
-  const { side, edges, columns } = picture;
+function paintBand(context, picture, { first, last, left, scale = 1, edges = picture.edges, width, height }) {
+  const { side, columns } = picture;
+  const x = (column) => side + ((edges[column] ?? edges.at(-1)) - left) * scale;
   context.save();
   context.beginPath();
-  context.rect(side, 0, width - side, height);
+  context.rect(side, 0, (isPrinted() ? x(last) : width) - side, height); // the next column stands in the next band
   context.clip();
-  picture.paint(context, first, last, (column) => side + (edges[column] - left) * scale);
+  picture.paint(context, first, last, x);
   context.restore();
   if (left > 0 && first >= 0 && !isPrinted()) paintMore(context, side, 1, height);
   if (last < columns || edges[last] - left > width - side + 1) if (!isPrinted()) paintMore(context, width, -1, height);
@@ -174,8 +186,10 @@ const tinted = (role, depth) => `rgb(${hueOf(role)} / ${depth})`;
 const repaintWeave = (one) => one && paintWeave(one);
 
 // Letters of a canvas: those of the page.
-function lettering(context, size, weight = 400) {
-  context.font = `${weight} ${size}px system-ui, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif`;
+const letters = (size, weight = 400) => `${weight} ${size}px system-ui, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif`;
+
+function lettering(context, size, weight) {
+  context.font = letters(size, weight);
 }
 
 // Write texts [size, weight, colour, text, x, y, room], those of the same letters together: to change letters takes long.
@@ -197,9 +211,9 @@ function writeTexts(context, texts) {
 
 // A text that is cut where it is too long for its place; to measure takes long, so it is done once for the same letters.
 const fits = new Map();
-function fitted(context, text, room, letters = "") {
-  const key = `${letters} ${room} ${text}`;
-  if (!letters) return cutToFit(context, text, room);
+function fitted(context, text, room, font = "") {
+  const key = `${font} ${room} ${text}`;
+  if (!font) return cutToFit(context, text, room);
   if (fits.size > 20000) fits.clear();
   if (!fits.has(key)) fits.set(key, cutToFit(context, text, room));
   return fits.get(key);
@@ -207,9 +221,9 @@ function fitted(context, text, room, letters = "") {
 
 function cutToFit(context, text, room) {
   if (context.measureText(text).width <= room) return text;
-  const letters = [...text];
-  while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > room) letters.pop();
-  return `${letters.join("")}…`;
+  const left = [...text];
+  while (left.length > 1 && context.measureText(`${left.join("")}…`).width > room) left.pop();
+  return `${left.join("")}…`;
 }
 
 /* Where the reader is in it */

@@ -314,7 +314,7 @@ function drawSourceStrip(box) {
     edges: Array.from({ length: numSteps() + 1 }, (_, i) => i * width),
     tops: [WROTE_STRIP.head, WROTE_STRIP.head + WROTE_STRIP.bar],
     side: 0,
-    least: 0.85,
+    least: Array.from({ length: numSteps() }, (_, step) => Math.max(widthOf(writtenAt(step).piece, letters(15, 650)) + 8, 38)),
     paint: paintSourceStrip,
     paintHeads: () => {},
     read: (_, step) => sourceSaid("wrote-from-source-reading", step),
