@@ -293,6 +293,25 @@ def test_the_address_keeps_the_text_and_what_is_switched_off(open_page: Any) -> 
     assert page.locator("#live-switches button.off").count() == 2
 
 
+@pytest.mark.parametrize("name", ["en-de", "classify-modern"])
+def test_the_ribbon_keeps_its_colours_until_the_reader_chooses_a_head(
+    open_page: Any, name: str
+) -> None:
+    page = open_page(tiny.tiny_task(name), tiny.TEXTS[1])
+    before = named(page, "#ribbon-said").split("“")[0]
+    assert before in ("Colour: what each token brought to ", "Colour: what speaks for ")
+    for text in (tiny.TEXTS[0], tiny.TEXTS[1]):
+        page.fill("#live-text", text)
+        finished(page, text)
+        assert "by=shares" in page.url
+        assert named(page, "#ribbon-said").startswith(before)
+    page.evaluate("() => go({ layer: 1, head: 1 })")
+    page.fill("#live-text", tiny.TEXTS[0])
+    finished(page, tiny.TEXTS[0])
+    assert named(page, "#ribbon-said").endswith("by Layer 2, head 2")
+    assert "by=head" in page.url
+
+
 def test_a_text_that_is_emptied_after_its_translation_leaves_the_last_one(
     open_page: Any,
 ) -> None:

@@ -88,7 +88,7 @@ function keepInLine(line, token) {
 
 // How strongly each token of each side is tinted, from -1 to 1, and a sentence that says by what.
 function ribbonTints() {
-  if (data.task === "classification" && place.tint === "shares") return reasonTints();
+  if (data.task === "classification" && place.tint === "shares" && hasShares()) return reasonTints();
   if (place.tint === "shares" && sharesHere()) return shareTints();
   return place.kind ? headTints() : { tints: {}, said: [] };
 }

@@ -151,6 +151,7 @@ function drawNew(found) {
   isHeld = false;
   whole = data = found;
   findPlace();
+  if (!isHeadChosen()) place.tint = "shares"; // as soon as they are there
   drawHead();
   forgetGone();
   undrawn.clear();
@@ -160,6 +161,9 @@ function drawNew(found) {
   }
   byId(FIRST)?.toggleAttribute("inert", false);
 }
+
+// Whether the reader chose a head, whose looks the ribbon then has in another text too.
+const isHeadChosen = () => ["tint", "kind", "layer", "head"].some((name) => name in readFragment());
 
 async function drawRest(found) {
   shown = found;
