@@ -181,11 +181,31 @@ def test_a_vector_is_read_number_by_number(page, inspection):
         own, position, total = (float(part.split(" ")[1]) for part in parts)
         assert own == pytest.approx(tokens[2, column], abs=2e-3)
         assert position == pytest.approx(positions[2, column], abs=2e-3)
-        assert total == pytest.approx(own + position, abs=3e-3)
+        assert total == pytest.approx(own + position, abs=1e-9)
     page.keyboard.press("End")
     assert (
         f"Number {tokens.shape[1]} of" in page.locator("#numbers-reading").inner_text()
     )
+
+
+def test_what_was_written_last_has_no_vector_that_enters(page, inspection):
+    last = len(inspection.tgt_ids) - 1
+    marked = "() => getComputedStyle(byId('numbers-all'), '::after').display"
+    for side, token, is_read in (
+        ("target", last, False),
+        ("target", last - 1, True),
+        ("source", len(inspection.src_ids) - 1, True),
+    ):
+        page.evaluate("place => go(place)", {"side": side, "token": token})
+        said = page.locator("#numbers-prose").inner_text()
+        assert ("enters as a vector of" in said) == is_read
+        assert ("was written, and is not read again" in said) != is_read
+        assert page.locator("#numbers-strips").is_visible() == is_read
+        assert page.locator("#numbers-reading").is_visible() == is_read
+        assert (page.evaluate(marked) != "none") == is_read
+    page.get_by_role("radio", name="中文").check(force=True)
+    page.evaluate("place => go(place)", {"side": "target", "token": last})
+    assert "不会再被读入" in page.locator("#numbers-prose").inner_text()
 
 
 def test_a_row_of_the_vectors_chooses_its_token(page, inspection):

@@ -338,6 +338,9 @@ def test_a_look_is_computed_from_query_and_key(page, data):
         for key in range(count):
             go(page, key=key)
             said = reading(page, "onelook-weights")
+            looks = page.locator("#looks-reading").inner_text()
+            weight = said.split("weight ")[1]
+            assert f": {weight}" in looks
             values = numbers(said.split(": ", 1)[1].replace("< 0.001", "0"))
             assert values == pytest.approx([scores[key], weights[key]], abs=0.0061)
             token = page.evaluate("quoted(KINDS[place.kind].keys[place.key])")
@@ -347,6 +350,8 @@ def test_a_look_is_computed_from_query_and_key(page, data):
         share = np.array(data["shares"]["written"][kind])[layer, head, step, count - 1]
         wrote = page.locator("#onelook-wrote").inner_text()
         assert numbers(wrote)[0] == pytest.approx(share, abs=0.0051)
+        carried = re.search(r"carried ([−+]?[\d.]+) into", looks)
+        assert f" {carried[1]} of the logit" in wrote
     masked = page.evaluate("at => readKey(at)", count)
     assert "is masked" in masked
 
@@ -377,6 +382,38 @@ def test_what_enters_is_its_token_only_where_vectors_are_tied(page, data):
     assert page.evaluate(first) == "its vector"
     tied = "data.model.tied = [['decoder.embedding', 'output']]"
     assert page.evaluate(f"({tied}, {first})") == "what was just written"
+
+
+def test_the_recorded_weight_is_shown_where_query_and_key_are_rounded(page):
+    """Of one look and of all looks; what is printed holds with a calculator."""
+    page.evaluate(
+        """() => {
+            const { shape, values } = arrayOf(data.looks.cross.key);
+            data.looks.cross.key = { shape, dtype: "int6", scale: 0.2, data: "" };
+            const rounded = values.map((value) => 0.2 * Math.round(value / 0.2));
+            unpacked.set(data.looks.cross.key, { shape, values: rounded });
+        }"""
+    )
+    go(page, kind="cross", layer=1, head=2, step=1)
+    row = "within(mapOf('cross', 1, 2), 1).values"
+    recorded = page.evaluate(f"number(Math.max(...{row}))")
+    assert f"gets {recorded}." in page.locator("#onelook-softmax").inner_text()
+    assert f": {recorded}." in page.locator("#looks-reading").inner_text()
+    apart = "differ from the model’s own, which all pictures show, by up to 0."
+    assert apart in page.locator("#onelook-check").inner_text()
+    weighted = page.evaluate("weightsAt(1.0001)")
+    assert weighted == pytest.approx(
+        page.evaluate("[...onelook.now.weights]"), abs=2e-3
+    )
+    count = page.evaluate("onelook.now.query.length")
+    for at in range(count):
+        for read in ("readProduct", "readValue"):
+            said = page.evaluate(
+                "([read, at]) => globalThis.eval(read)(at)", [read, at]
+            )
+            assert "≈" in said
+            _, one, other, product = numbers(said)
+            assert product == pytest.approx(one * other, abs=0.00051)
 
 
 @pytest.mark.long

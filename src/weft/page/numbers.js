@@ -52,11 +52,13 @@
     return part === "positions" ? at : own.map((value, i) => value + at[i]);
   }
 
-  // As many digits as they have in this page.
-  function digitsOf(side, part) {
+  // A number of each strip with as many digits as all of them have in this page, so that what is shown adds up.
+  function numbersAt(side, row, column) {
     const { tokens, positions } = SIDES[side].vectors;
-    const leaves = { tokens: [tokens], positions: [positions], sum: [tokens, positions] }[part];
-    return Math.min(...leaves.filter(Boolean).map(digitsIn));
+    const digits = Math.min(...[tokens, positions].filter(Boolean).map(digitsIn));
+    const shown = (part) => Number(vectorOf(side, part, row)[column].toFixed(digits));
+    const sumOf = () => shown("tokens") + shown("positions");
+    return stripsOf(side).map((part) => `${say(`vector-${part}`)} ${signed(part === "sum" ? sumOf() : shown(part), digits)}`);
   }
 
   // The row of the vectors in which a token of a side is read: a translator's decoder reads the start first.
@@ -81,6 +83,7 @@
   function sayProse(side, token, piece) {
     const { width } = SIDES[side].vectors;
     const values = { piece: quoted(piece), id: grouped(SIDES[side].ids[token]), width: grouped(width) };
+    if (!isRead(side, token)) return [say("numbers-unread", values)];
     const said = [say("numbers-tell", values)];
     const isAlone = !partsOf(side).positions;
     said.push(say(isAlone ? "numbers-alone" : "numbers-added"));
@@ -213,8 +216,8 @@
       if (track) readColumn(columnAt(event, track));
     };
     state.column = Math.min(state.column, all[0].length - 1);
-    if (isRead(side, token)) readColumn(state.column);
-    else byId("numbers-reading").textContent = say("numbers-unread");
+    byId("numbers-reading").hidden = !isRead(side, token);
+    readColumn(state.column);
   }
 
   function stripOf(part, sign) {
@@ -242,8 +245,8 @@
     const { side } = place;
     const row = rowOfToken(side, tokenHere());
     state.column = column;
-    const read = stripsOf(side).map((part) => `${say(`vector-${part}`)} ${signed(vectorOf(side, part, row)[column], digitsOf(side, part))}`);
-    byId("numbers-reading").textContent = say("numbers-reading", { column: column + 1, width: numColumns(), read: read.join(say("comma")) });
+    const read = numbersAt(side, row, column).join(say("comma"));
+    byId("numbers-reading").textContent = say("numbers-reading", { column: column + 1, width: numColumns(), read });
     const strips = byId("numbers-strips");
     strips.style.setProperty("--at", (column + 0.5) / numColumns());
     strips.style.setProperty("--wide", 1 / numColumns());
@@ -323,10 +326,10 @@
   }
 
   function markRow() {
-    const row = isRead(place.side, tokenHere()) ? rowOfToken(place.side, tokenHere()) : -1;
     const all = byId("numbers-all");
-    all.style.setProperty("--row", `${row * heightHere()}px`);
-    all.style.setProperty("--row-height", row < 0 ? "0px" : `${heightHere()}px`);
+    all.classList.toggle("unread", !isRead(place.side, tokenHere())); // no row is its own
+    all.style.setProperty("--row", `${rowOfToken(place.side, tokenHere()) * heightHere()}px`);
+    all.style.setProperty("--row-height", `${heightHere()}px`);
   }
 
   speak({
@@ -336,7 +339,8 @@
       "numbers-added": "A vector that stands for its position is added; the sum is what the first layer reads.",
       "numbers-alone": "Nothing is added for its position.",
       "numbers-rotary": "Its position turns the queries and keys of every look instead.",
-      "numbers-unread": "The last token ends the text; the model never reads it.",
+      "numbers-unread":
+        "The model writes no letters, only numbers. {piece} is number {id} of its vocabulary. It is the last that was written, and is not read again: no vector of it enters, so it has no row below.",
       "numbers-cut-title": "How the word was cut",
       "numbers-cut": "{word} began as letters; {merges} learned pairs were joined, one after the other, the most frequent in the training text first (Sennrich et al. 2016). Tokens left: {tokens}.",
       "numbers-letter": "{word} stays as it is: no learned pair is in it.",
@@ -356,7 +360,7 @@
       "numbers-added": "再加上代表其位置的向量；两者之和就是第一层所读的内容。",
       "numbers-alone": "位置不另加向量。",
       "numbers-rotary": "位置改为在每次看时旋转查询和键。",
-      "numbers-unread": "最后一个词元结束文字；模型不再读它。",
+      "numbers-unread": "模型写下的不是字母，而是数。{piece} 是词表中的第 {id} 个。它是最后写下的，不会再被读入：它没有向量进入模型，下面也没有它的一行。",
       "numbers-cut-title": "词是怎样切的",
       "numbers-cut": "{word} 起初是一个个字母；学到的 {merges} 对片段被依次合并，训练文本中最常见的在先（Sennrich 等 2016）。剩下的词元数：{tokens}。",
       "numbers-letter": "{word} 保持原样：其中没有学到的片段对。",

@@ -19,7 +19,7 @@ speak({
     "onelook-query": "query of {token}",
     "onelook-key": "key of {token}",
     "onelook-product": "product",
-    "onelook-strip-reading": "Number {number}: query {query} × key {key} = {product}.",
+    "onelook-strip-reading": "Number {number}: query {query} × key {key} ≈ {product}.",
     "onelook-sum": "The products add up to {sum}. Divided by √{count} {root}, that is the score of {key}: {score}.",
     "onelook-sum-off":
       "The products add up to {sum}. Divided by √{count} {root}, that would be the score of {key}: {score}. But the token is switched off, " +
@@ -47,7 +47,7 @@ speak({
     "onelook-value-off": "{key} is switched off: nothing of its {count} numbers, its value, is carried over.",
     "onelook-value-row": "value of {token}",
     "onelook-carried": "carried: × {weight}",
-    "onelook-value-reading": "Number {number}: value {value} × {weight} = {carried}.",
+    "onelook-value-reading": "Number {number}: value {value} × {weight} ≈ {carried}.",
     "onelook-wrote": "Through the head’s output that wrote {share} of the logit of {token}.",
     "onelook-check": "Query and key give the weights that were recorded, to {difference}.",
     "onelook-check-apart":
@@ -74,7 +74,7 @@ speak({
     "onelook-query": "{token} 的查询",
     "onelook-key": "{token} 的键",
     "onelook-product": "乘积",
-    "onelook-strip-reading": "第 {number} 个数：查询 {query} × 键 {key} = {product}。",
+    "onelook-strip-reading": "第 {number} 个数：查询 {query} × 键 {key} ≈ {product}。",
     "onelook-sum": "乘积之和是 {sum}。除以 √{count} {root}，就是 {key} 的分数：{score}。",
     "onelook-sum-off": "乘积之和是 {sum}。除以 √{count} {root}，本该是 {key} 的分数：{score}。但这个词元已关掉，没有谁看它。",
     "onelook-softmax": "每个键都有分数，softmax 把分数变成总和为 1 的权重：各自的指数除以所有指数之和。{key} 得到 {weight}。",
@@ -96,7 +96,7 @@ speak({
     "onelook-value-off": "{key} 已关掉：它的值（{count} 个数）丝毫不会带过来。",
     "onelook-value-row": "{token} 的值",
     "onelook-carried": "带来：× {weight}",
-    "onelook-value-reading": "第 {number} 个数：值 {value} × {weight} = {carried}。",
+    "onelook-value-reading": "第 {number} 个数：值 {value} × {weight} ≈ {carried}。",
     "onelook-wrote": "经过这个头的输出，它写下了 {token} 的 logit 中的 {share}。",
     "onelook-check": "由查询和键算出的权重与记录的一致，相差至多 {difference}。",
     "onelook-check-apart": "查询、键和值在本页中经过舍入：由它们算出的权重与模型自己的（各图所显示的）相差至多 {difference}。",
@@ -358,14 +358,19 @@ function stripNumbers(name) {
   return { query, key: keyVector, value }[name] ?? value.map((number) => number * weights[key]);
 }
 
+// A product is that of the numbers as they are printed, so that it holds.
+const printed = (value) => Math.round(1000 * value) / 1000;
+
 function readProduct(at) {
-  const { query, keyVector } = onelook.now;
-  return say("onelook-strip-reading", { number: at + 1, query: signed(query[at], 3), key: signed(keyVector[at], 3), product: signed(query[at] * keyVector[at], 3) });
+  const [query, key] = [printed(onelook.now.query[at]), printed(onelook.now.keyVector[at])];
+  return say("onelook-strip-reading", { number: at + 1, query: signed(query, 3), key: signed(key, 3), product: signed(query * key, 3) });
 }
 
 function readValue(at) {
   const { value, weights, key } = onelook.now;
-  return say("onelook-value-reading", { number: at + 1, value: signed(value[at], 3), weight: number(weights[key]), carried: signed(value[at] * weights[key], 3) });
+  const weight = weights[key];
+  const carried = printed(value[at]) * (weight < 0.001 ? weight : printed(weight));
+  return say("onelook-value-reading", { number: at + 1, value: signed(value[at], 3), weight: number(weight), carried: signed(carried, 3) });
 }
 
 // Grey above zero, red below; what is carried is as pale as its weight is small.
