@@ -18,7 +18,7 @@ from weft.inspection.summary import FLAT, MOST_ROWS, WHAT_IS_BROKEN, summary, su
 from weft.tasks.opening import load_task
 
 # the token that stands there is not always the most probable one
-HEAD = ["token", "p", "best other", "p", "written by", "source"]
+HEAD = ["token", "p", "best other", "p", "written by", "all of source"]
 WIDE = "Donaudampfschifffahrtsgesellschaftskapitän"
 LETTERS = ["喝" * 40, WIDE * 2, "é" * 70, "กำ" * 30, "한국어" * 20, "a\u200bb" * 40]
 
@@ -142,6 +142,29 @@ def test_shares_are_believed_before_weights() -> None:
     assert re.split("  +", lines[3]) == HEAD
     assert row_of(lines, "x")[4:] == ["two", "75%"]
     assert row_of(lines, "y")[4:] == ["-", "0%"]
+
+
+def test_signs_in_the_shares_are_explained_where_they_stand() -> None:
+    carried = np.zeros((2, 2, 3, 2))
+    carried[0, 0, :, 0] = [3.0, 0.0, 3.0]
+    shares = {
+        "written": {"cross": carried},
+        "logit": np.array([4.0, 4.0, -1.0]),
+        "source": np.array([3.0, -0.4, 0.5]),
+    }
+    data = translation(["tea", "two"], ["x", "y", "z"], shares=shares)
+    data["attention"]["cross"][1, 0, :] = [1, 0]  # not flat
+    lines = summary_of(data)
+    assert row_of(lines, "y")[4:] == ["-", "-10%"]
+    assert row_of(lines, "z")[4:] == ["tea", "-"]
+    told = ("below 0%: ", "- under written by: ", "- under all of source: ")
+    assert all(any(line.startswith(each) for line in lines) for each in told)
+    assert max(map(cell_len, lines)) <= 60
+    carried[0, 0, 1, 0] = 2.0
+    shares |= {"logit": np.full(3, 4.0), "source": np.full(3, 3.0)}
+    lines = summary_of(data)
+    assert not any(line.startswith(told) for line in lines)
+    assert any(line.startswith("all of source: ") for line in lines)
 
 
 def test_what_is_hardly_probable_and_what_has_no_letters_is_said() -> None:

@@ -22,6 +22,7 @@ MOST_NEXT = 5
 LEAST_SHARE = 0.25  # nats: a word that wrote less of a token did not write it
 FLAT = "(flat)"
 NOTHING = "-"
+OF_SOURCE = "all of source"
 BROKEN = "\ufffd"
 WHAT_IS_BROKEN = f"{BROKEN}: bytes that make no letter, or a sign without a shape"
 # how a table says what no letter is
@@ -92,7 +93,7 @@ def _translation(data: Mapping[str, Any]) -> Iterator[str]:
     target = data["target"]
     count = len(target["pieces"])
     writers = _writers(data)
-    rows: list[Cells] = [("token", "p", "best other", "p", "written by", "source")]
+    rows: list[Cells] = [("token", "p", "best other", "p", "written by", OF_SOURCE)]
     for place in range(min(count, MOST_ROWS)):
         cells = _token(target, place)
         rows.append((*cells, writers[place], _of_source(data, place)))
@@ -106,7 +107,20 @@ def _translation(data: Mapping[str, Any]) -> Iterator[str]:
     if FLAT in writers:
         yield f"{FLAT}: every look at the source takes in all of it alike"
     if data.get("shares"):
-        yield "source: the share of the token's logit that came from it"
+        yield from _shares_said([row[-2:] for row in rows[1:]])
+
+
+def _shares_said(cells: Sequence[Cells]) -> Iterator[str]:
+    """Say what is written and meant in the last two columns."""
+    writers, shares = zip(*cells, strict=True)
+    yield f"{OF_SOURCE}: the share of the token's logit that all"
+    yield "source words together brought, not that word alone"
+    if any(share.startswith("-") and share != NOTHING for share in shares):
+        yield "below 0%: the source spoke against it"
+    if NOTHING in writers:
+        yield f"{NOTHING} under written by: no source word wrote much of it"
+    if NOTHING in shares:
+        yield f"{NOTHING} under {OF_SOURCE}: its logit is below the mean of all"
 
 
 def _language(data: Mapping[str, Any]) -> Iterator[str]:
