@@ -511,7 +511,11 @@ def test_parts_have_the_names_of_papers_and_tables_their_rows(page: Any) -> None
 
 def test_the_map_says_which_tables_are_one(page: Any) -> None:
     names = ["encoder.embedding", "decoder.embedding", "output"]
-    said = {0: "share one matrix", 1: "The encoder has a table of its own", 3: ""}
+    said = {
+        0: "share one matrix",
+        1: "The encoder has a table of token vectors of its own",
+        3: "",
+    }
     for left_out, sentence in said.items():
         tied = [names[left_out:]] if left_out < 3 else []
         page.evaluate("tied => { data.model.tied = tied; draw(); }", tied)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from weft.errors import FolderError, UsageError
+from weft.inspection.assets import bare
 from weft.inspection.packing import packed
 from weft.inspection.report import write_report
 
@@ -54,6 +55,19 @@ def test_page_refers_to_nothing_outside(page):
     assert not re.search(
         r"https?:|//[a-z]|\bsrc=|\bhref=|@import|url\(|fetch\(|XMLHttp", content
     )
+
+
+def test_comments_are_left_out_and_strings_are_kept():
+    code = """/* of a
+       file */
+    let far = 3; // a page's width
+    // of a line
+    const where = "a, // b"; // said "so"
+    f({ // of a brace
+    });
+    """
+    kept = ["let far = 3;", 'const where = "a, // b"; // said "so"', "f({", "});"]
+    assert bare(code).splitlines() == kept
 
 
 def test_a_page_has_no_section_of_what_its_data_do_not_have(

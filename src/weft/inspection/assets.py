@@ -49,6 +49,8 @@ STYLES = ("inspect.css", "sections.css")  # of an inspection, with that of every
 _UNREAD = re.compile(
     r"^\s*/\*(?:[^*]|\*(?!/))*\*/\s*?\n|^\s*//[^\n]*\n|^[ \t]+|^\n", re.M
 )
+# Comments behind code; what has quotes in it may be the end of a string, and stays.
+_BEHIND = re.compile(r"(?<=[;,{}(]) // (?:[^\"'`\n]|(?<=\w)'s)*$", re.M)
 
 
 def asset(name: str) -> str:
@@ -63,8 +65,8 @@ def stylesheet(*names: str) -> str:
 
 
 def bare(content: str) -> str:
-    """Return a script or a style without its comments of whole lines and its indents."""
-    return _UNREAD.sub("", content)
+    """Return a script or a style without its comments and its indents."""
+    return _UNREAD.sub("", _BEHIND.sub("", content))
 
 
 def packed(*contents: str) -> str:

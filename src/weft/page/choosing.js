@@ -33,8 +33,8 @@ speak({
       "The temperature divides the logits; then top-k keeps the k most probable tokens (Fan et al. 2018), and top-p the smallest set whose " +
       "probabilities reach p (nucleus sampling: Holtzman et al. 2020).",
     "choosing-smoothed":
-      "A model that is right need not be sure: where its labels were smoothed in training (training.label_smoothing, usually 0.1), it was taught to give " +
-      "the right token 0.9, not 1, and the others the rest (Szegedy et al. 2016).",
+      "A model that is right need not be sure: with label smoothing (training.label_smoothing, usually 0.1) it was taught to give the right token " +
+      "0.9 and the others the rest (Szegedy et al. 2016).",
     "choosing-search": "This translation was not drawn at random, but searched for: the section on the search shows how.",
   },
   zh: {
@@ -65,7 +65,7 @@ speak({
     "choosing-kept-more": "要达到 {p}，需要的词元比这里记录的 {count} 个还多：这里不作这一截取。",
     "choosing-caption": "温度去除 logit；然后 top-k 保留最可能的 k 个词元（Fan 等 2018），top-p 保留概率达到 p 的最小集合（核采样：Holtzman 等 2020）。",
     "choosing-smoothed":
-      "模型对了也不一定十分确信：如果训练时用了标签平滑（training.label_smoothing，通常为 0.1），它学到的是给正确的词元 0.9 而不是 1，其余分给别的词元（Szegedy 等 2016）。",
+      "模型对了也不一定十分确信：如果用了标签平滑（training.label_smoothing，通常为 0.1），它学到的是给正确的词元 0.9，其余分给别的（Szegedy 等 2016）。",
     "choosing-search": "这个译文不是随机抽取的，而是搜索得到的：见“搜索”一节。",
   },
 });

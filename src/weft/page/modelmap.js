@@ -65,20 +65,18 @@
   function sayModel() {
     const { parameters, boxes, tied = [], norm_first: isBefore } = data.model;
     const inTables = boxes.filter(({ part }) => TABLES.includes(part)).reduce((sum, { numbers }) => sum + numbers, 0);
-    const vectors = TABLES.filter((part) => hasWord(`model-of-${part}`) && boxes.some((box) => box.part === part)).map((part) => say(`model-of-${part}`));
-    const said = [say("model-size", { count: roughly(parameters), share: percent(inTables / parameters), vectors: listed(vectors) })];
+    const more = boxes.some(({ part }) => part === "ngrams") ? say("model-size-ngrams") : "";
+    const said = [say("model-size", { count: roughly(parameters), share: percent(inTables / parameters), more })];
     if (isBefore !== undefined && boxes.some(({ part }) => part === "self")) said.push(say(isBefore ? "model-norm-before" : "model-norm-after"));
     return joined([...said, ...tied.map(sayTied)]);
   }
-
-  const listed = (names) => joined([joined(names.slice(0, -1), say("comma")), names.at(-1)].filter(Boolean), say("and"));
 
   // Which tables are one matrix.
   function sayTied(names) {
     const [source, output] = [names.includes("encoder.embedding"), names.includes("output")];
     if (!output) return say("model-tied-tables");
-    if (data.task !== "translation") return say("model-tied-one");
-    return say(source ? "model-tied-all" : "model-tied-decoder");
+    if (data.task !== "translation") return joined([say("model-tied-one"), say("model-tied-back")]);
+    return joined([say(source ? "model-tied-all" : "model-tied-decoder"), say("model-tied-back")]);
   }
 
   function drawTower(tower) {
@@ -144,7 +142,7 @@
   }
 
   // How to choose one; some may lead nowhere.
-  const sayChoice = () => say(data.model.boxes.every(whereOf) ? "model-choose" : "model-choose-some");
+  const sayChoice = () => say("model-choose") + (data.model.boxes.every(whereOf) ? "" : say("model-choose-some"));
 
   /* What is switched off, in a page whose model is inside of it */
 
@@ -171,17 +169,15 @@
 
   // What papers call a part.
   function termOf({ tower, part }) {
-    const { norm, positions, activation, gated, cell } = data.model;
+    const { norm, activation, cell } = data.model;
+    const mlp = { swiglu: "MLP, SwiGLU", geglu: "MLP, GEGLU" }[activation] ?? "MLP";
     const terms = {
       self: tower === "encoder" ? "around" : "self",
       cross: cell ? "attention" : "cross",
-      positions: positions === "learned" ? "learned" : "positions",
-      "feed-forward": gated ? "gated" : "feed-forward",
-      output: data.shares?.above === "zero" ? "yes-or-no" : "output",
     };
-    const exact = { norm: { layer: "LayerNorm", rms: "RMSNorm" }[norm], recurrent: cell?.toUpperCase() }[part];
+    const exact = { norm: { layer: "LayerNorm", rms: "RMSNorm" }[norm], recurrent: cell?.toUpperCase(), "feed-forward": mlp }[part];
     const key = `model-term-${terms[part] ?? part}`;
-    return exact ?? (hasWord(key) ? say(key, { activation: gated ? { swiglu: "SwiGLU", geglu: "GEGLU" }[activation] : "" }) : "");
+    return exact ?? (hasWord(key) ? say(key) : "");
   }
 
   function shareOf({ name, numbers }) {
@@ -202,20 +198,18 @@
   speak({
     en: {
       "model-title": "The model",
-      "model-size": "This model is {count} numbers; {share} of them are vectors of {vectors}.",
-      "model-of-embedding": "tokens",
-      "model-of-bag": "tokens",
-      "model-of-ngrams": "n-grams",
-      "model-of-matches": "copied matches",
+      "model-size": "This model is {count} numbers; {share} of them are vectors of tokens{more}.",
+      "model-size-ngrams": " and n-grams",
       "model-norm-before": "Each part reads what came so far, brought to one scale (norm), and adds what it found.",
       "model-norm-after": "Each part reads what came so far and adds what it found; the sum is then brought to one scale (norm).",
-      "model-tied-one": "The table of token vectors is the output’s matrix too: what turns a token into a vector also turns a vector back into a token.",
-      "model-tied-decoder": "The decoder’s table of token vectors is the output’s matrix too: what turns a token into a vector also turns a vector back into a token. The encoder has a table of its own.",
-      "model-tied-all": "Encoder, decoder and output share one matrix: what turns a token into a vector also turns a vector back into a token.",
+      "model-tied-one": "The table of token vectors is the output’s matrix too:",
+      "model-tied-decoder": "The encoder has a table of token vectors of its own; the decoder’s is the output’s matrix too:",
+      "model-tied-all": "Encoder, decoder and output share one matrix:",
+      "model-tied-back": "what turns a token into a vector also turns a vector back into a token.",
       "model-tied-tables": "Encoder and decoder share one table of token vectors.",
-      "model-caption": "From top to bottom as a text passes through. In small type beside each part: what papers call it; how many numbers go in, are between, and come out at each token, or of a table its rows × the numbers in each. The square is its share of all weights.",
-      "model-choose": " Choose a part to see it at work; the one that was chosen is framed.",
-      "model-choose-some": " Choose a part whose name is underlined to see it at work; the one that was chosen is framed. What the others make is not shown on this page.",
+      "model-caption": "From top to bottom as a text passes through. In small type: what papers call a part; how many numbers go in, are between and come out at each token, or a table’s rows × the numbers in each. The square is its share of all weights.",
+      "model-choose": " Choose a part whose name is underlined to see it at work; the chosen one is framed.",
+      "model-choose-some": " What the others make is not shown here.",
       "model-tower-encoder": "Encoder",
       "model-tower-decoder": "Decoder",
       "model-tower-bag": "Bag of n-grams",
@@ -237,15 +231,11 @@
       "model-term-bag": "embedding, mean-pooled",
       "model-term-ngrams": "n-gram embedding",
       "model-term-positions": "positional encoding",
-      "model-term-learned": "learned positional embedding",
       "model-term-around": "self-attention",
       "model-term-self": "masked self-attention",
       "model-term-cross": "cross-attention",
       "model-term-attention": "attention",
-      "model-term-feed-forward": "MLP",
-      "model-term-gated": "gated MLP, {activation}",
-      "model-term-output": "linear, softmax",
-      "model-term-yes-or-no": "linear, sigmoid",
+      "model-term-output": "linear layer",
       "model-term-pooling": "mean pooling",
       "model-share": "{count} weights, {share} of all",
       "model-none": "no weights of its own",
@@ -255,20 +245,18 @@
     },
     zh: {
       "model-title": "模型",
-      "model-size": "这个模型是 {count}个数；其中 {share} 是{vectors}的向量。",
-      "model-of-embedding": "词元",
-      "model-of-bag": "词元",
-      "model-of-ngrams": " n 元组",
-      "model-of-matches": "复制的匹配",
+      "model-size": "这个模型是 {count}个数；其中 {share} 是词元{more}的向量。",
+      "model-size-ngrams": "和 n 元组",
       "model-norm-before": "每个部分先把到此为止的内容归一到同一尺度（norm）再读，然后加上自己的发现。",
       "model-norm-after": "每个部分读到此为止的内容，加上自己的发现，再把和归一到同一尺度（norm）。",
-      "model-tied-one": "词元向量表也就是输出矩阵：把词元变成向量的，也把向量变回词元。",
-      "model-tied-decoder": "解码器的词元向量表也就是输出矩阵：把词元变成向量的，也把向量变回词元。编码器有自己的表。",
-      "model-tied-all": "编码器、解码器和输出共用一个矩阵：把词元变成向量的，也把向量变回词元。",
+      "model-tied-one": "词元向量表也就是输出矩阵：",
+      "model-tied-decoder": "编码器有自己的词元向量表；解码器的也就是输出矩阵：",
+      "model-tied-all": "编码器、解码器和输出共用一个矩阵：",
+      "model-tied-back": "把词元变成向量的，也把向量变回词元。",
       "model-tied-tables": "编码器和解码器共用一个词元向量表。",
-      "model-caption": "自上而下是文字经过的顺序。每个部分旁边的小字：论文中的名称；每个词元进入、居中和出来各有多少个数，若是一张表则是行数 × 每行的数。方块是它占全部权重的份额。",
-      "model-choose": "选一个部分看它工作；所选的带框。",
-      "model-choose-some": "选一个名称带下划线的部分看它工作；所选的带框。其余部分得出什么，本页不显示。",
+      "model-caption": "自上而下是文字经过的顺序。小字：论文中的名称；每个词元进入、居中和出来各有多少个数，或表的行数 × 每行的数。方块是它占全部权重的份额。",
+      "model-choose": "选一个名称带下划线的部分看它工作；所选的带框。",
+      "model-choose-some": "其余部分得出什么，这里不显示。",
       "model-tower-encoder": "编码器",
       "model-tower-decoder": "解码器",
       "model-tower-bag": "n 元组袋",
@@ -290,15 +278,11 @@
       "model-term-bag": "嵌入，平均池化",
       "model-term-ngrams": "n 元组嵌入",
       "model-term-positions": "位置编码",
-      "model-term-learned": "可学习的位置嵌入",
       "model-term-around": "自注意力",
       "model-term-self": "带掩码的自注意力",
       "model-term-cross": "交叉注意力",
       "model-term-attention": "注意力",
-      "model-term-feed-forward": "MLP",
-      "model-term-gated": "门控 MLP，{activation}",
-      "model-term-output": "线性层，softmax",
-      "model-term-yes-or-no": "线性层，sigmoid",
+      "model-term-output": "线性层",
       "model-term-pooling": "平均池化",
       "model-share": "{count} 个权重，占 {share}",
       "model-none": "没有自己的权重",
