@@ -234,6 +234,24 @@ def test_a_text_begins_with_start_and_goes_on_with_what_is_most_probable(
     assert chosen(open_page(language(unseen, "between")), "text") == [2]
 
 
+def test_the_rail_leads_to_the_top_of_a_section_that_was_out_of_sight(
+    open_page: Any, inspection: TranslationInspection
+) -> None:
+    """Sections above it have their true heights only when they come near."""
+    page = open_page(inspection, width=360)
+    page.reload()  # what is out of sight has not been laid out then
+    page.wait_for_selector("#rail a", state="attached")
+    page.evaluate("drawAll()")
+    for section in ("looks", "choosing", "loom"):
+        page.evaluate("scrollTo(0, 0)")
+        page.locator(f"#rail a[data-to={section}]").click(force=True)
+        for _ in range(6):
+            page.evaluate("new Promise(requestAnimationFrame)")
+        heading = page.locator(f"#{section}-title").bounding_box()
+        ribbon = page.locator("#ribbon").bounding_box()
+        assert 0 <= heading["y"] - ribbon["y"] - ribbon["height"] < 80
+
+
 def test_the_rail_leads_to_sections_and_says_where_one_is(page: Any) -> None:
     page.evaluate("go({ step: 1 })")
     links = page.locator("#rail a")

@@ -473,6 +473,7 @@ def test_looks_that_are_left_out_are_said_to_be(page):
     assert missing in page.locator("#limits-box").inner_text()
     encoder = page.locator("input[name=onelook-kind][value=encoder]")
     encoder.evaluate("input => input.click()")
+    page.evaluate("followAll()")
     assert page.evaluate("place.kind") == "encoder"
     assert page.locator("#onelook-strips").is_visible()
 

@@ -324,8 +324,14 @@ function goToSection(id) {
   drawSection(one);
   follow(one);
   const target = byId(`${id}-title`);
-  target.scrollIntoView({ block: "start" });
   target.focus({ preventScroll: true });
+  bringToTop(target);
+}
+
+// Sections on the way have their true heights only when they come near: so once more with these.
+function bringToTop(target, times = 3) {
+  target.scrollIntoView({ block: "start" });
+  if (times) requestAnimationFrame(() => bringToTop(target, times - 1));
 }
 
 function drawRail() {
