@@ -138,7 +138,7 @@ def test_the_page_speaks_chinese(page, inspection):
     assert page.locator("html").get_attribute("lang") == "zh"
     shown = page.locator("main").inner_text()
     assert "交叉注意力" in page.locator("#looks-name").inner_text()
-    english = ("The model", "All looks", "Layer", "Each row", "Show", "Colour", "of ")
+    english = ("The model", "All looks", "Layer ", "Each row", "Show", "Colour", "of ")
     assert not [word for word in english if word in shown]
     choose(page, "English")
     assert "Each row" in page.locator("main").inner_text()
