@@ -78,7 +78,7 @@ const WORDS = {
     "tint-writes": "Colour: where the decoder looks to write {query}, by {name}",
     "tint-foretells": "Colour: where the model looks to foretell {query}, by {name}",
     "tint-shares": "Colour: what each token brought to {piece}",
-    "tint-shares-both": "Colour: what each token brought to {piece}; red: what it took from it",
+    "tint-shares-both": "Colour: what each token brought to {piece}; red: took away",
     "tint-reasons": "Colour: what speaks for “{label}”; red: what speaks against it",
   },
   zh: {
@@ -153,7 +153,7 @@ const WORDS = {
     "tint-writes": "颜色：解码器为写 {query} 而关注之处，{name}",
     "tint-foretells": "颜色：模型预测 {query} 时关注之处，{name}",
     "tint-shares": "颜色：各词元为 {piece} 带来了多少",
-    "tint-shares-both": "颜色：各词元为 {piece} 带来了多少；红色：减去了多少",
+    "tint-shares-both": "颜色：各词元为 {piece} 带来了多少；红：减去",
     "tint-reasons": "颜色：支持“{label}”的程度；红色：反对",
   },
 };
