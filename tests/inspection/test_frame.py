@@ -311,11 +311,22 @@ def test_paper_keeps_every_picture_and_no_control(
     page.wait_for_function("() => document.documentElement.dataset.printing === ''")
     assert page.locator("#looks-modes").is_hidden()
     assert page.locator("#ribbon .step").first.is_hidden()
+    # it says what the screen's controls do, and nothing of them
+    counted = f"1 of {len(inspection.tgt_ids)}"
+    assert f"token {counted}, " in page.locator("#paper-place").inner_text()
+    assert page.locator("#numbers-named").inner_text() == "All tokens: sum"
+    said = page.locator("#sections").inner_text()
+    for control in ("Choose a", "Left and right lead", "temperature"):
+        assert control not in said
     picture = page.locator("#looks-maps canvas").last
     assert colours_in(browser, picture.screenshot()) > 20
     assert page.evaluate("css('paper')") == "#fff"
     page.emulate_media(media="screen")
     assert page.locator("#looks-modes").is_visible()
+    assert page.locator("#paper-place").is_hidden()
+    said = page.locator("#sections").inner_text()
+    for control in ("Choose a", "Left and right lead", "The temperature"):
+        assert control in said
 
 
 BLANK = """() => [...document.querySelectorAll("#sections canvas")].filter((canvas) => {

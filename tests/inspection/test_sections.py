@@ -753,6 +753,25 @@ def test_on_paper_all_columns_are_painted_below_each_other(open_data, inspection
     assert page.locator("#loom-grid canvas").count() == 1
 
 
+@pytest.mark.parametrize(
+    ("penalty", "score", "raised"),
+    [
+        (1, "the log-probability divided by (5 + length) / 6 (Wu", []),
+        (0, "its score, the log-probability, whatever its length (Wu", []),
+        (0.6, "divided by ((5 + length) / 6)0.6 (Wu", ["0.6"]),
+    ],
+)
+def test_the_length_penalty_is_written_as_a_power_where_it_is_one(
+    page, penalty, score, raised
+):
+    page.evaluate(
+        "penalty => { data.beam.length_penalty = penalty; draw(); drawAll(); }", penalty
+    )
+    caption = page.locator("#lanes .caption")
+    assert score in caption.text_content()
+    assert caption.locator("sup").all_text_contents() == raised
+
+
 def test_columns_that_do_not_fit_on_paper_are_shared_out_evenly(page):
     bands = """([count, width, least]) => bandsOf(
         { edges: [...Array(count + 1).keys()].map((i) => i * width), columns: count, side: 100, least }, 700)

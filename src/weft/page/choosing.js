@@ -86,8 +86,8 @@ function drawChoosing(box) {
   choosing.controls = make("div", { class: "controls dials" });
   choosing.table = make("table", { id: "choosing-table" });
   choosing.said = make("p", { class: "small", id: "choosing-said", "aria-live": "polite" });
-  const caption = WRITTEN ? [say("choosing-caption"), say("choosing-smoothed"), ...(data.task === "translation" ? [say("choosing-search")] : [])] : [];
-  box.append(choosing.controls, choosing.table, choosing.said, make("p", { class: "caption" }, joined(caption)));
+  const caption = WRITTEN ? [say("choosing-smoothed"), ...(data.task === "translation" ? [say("choosing-search")] : [])] : [];
+  box.append(choosing.controls, choosing.table, choosing.said, make("p", { class: "caption" }, joined(caption), ...(WRITTEN ? [hint(say("choosing-caption"))] : [])));
   drawChoosingControls();
 }
 

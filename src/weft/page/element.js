@@ -40,6 +40,9 @@ function label(piece) {
   return make("bdi", { class: kind, title: isSymbol(piece) ? piece : null }, plainly(piece));
 }
 
+// What is said of controls, after other sentences: paper has none.
+const hint = (text, more = {}) => make("span", { class: "on-screen", ...more }, joined(["", text]));
+
 // A piece in a sentence of our own, in quotes.
 const quoted = (piece) => `“${plainly(piece)}”`;
 

@@ -19,8 +19,11 @@ speak({
     "lanes-rank": "{rank}",
     "lanes-caption":
       "A ribbon is as thick as its token’s probability; the coloured one leads to the translation; × was dropped, ● ended. What ended is compared by its " +
-      "score, the log-probability divided by ((5 + length) / 6)^{penalty} (Wu et al. 2016, equation 14; Vaswani et al. 2017, section 6.1). Left and " +
-      "right lead along a ribbon, up and down to the other lanes of a step.",
+      "score, {score} (Wu et al. 2016, equation 14; Vaswani et al. 2017, section 6.1).",
+    "lanes-score": "the log-probability divided by ((5 + length) / 6){power}",
+    "lanes-score-1": "the log-probability divided by (5 + length) / 6",
+    "lanes-score-0": "the log-probability, whatever its length",
+    "lanes-keys": "Left and right lead along a ribbon, up and down to the other lanes of a step.",
   },
   zh: {
     "lanes-title": "搜索",
@@ -37,8 +40,12 @@ speak({
     "lanes-fate-open": "搜索得出答案时仍未结束",
     "lanes-rank": "{rank}",
     "lanes-caption":
-      "带子的粗细是词元的概率；有颜色的通向译文；× 表示被放弃，● 表示结束。已结束者按得分比较，即对数概率除以 ((5 + 长度) / 6)^{penalty}" +
-      "（Wu 等 2016，式 14；Vaswani 等 2017，6.1 节）。左右键沿着带子走，上下键到同一步的其他道。",
+      "带子的粗细是词元的概率；有颜色的通向译文；× 表示被放弃，● 表示结束。已结束者按得分比较，即{score}" +
+      "（Wu 等 2016，式 14；Vaswani 等 2017，6.1 节）。",
+    "lanes-score": "对数概率除以 ((5 + 长度) / 6){power}",
+    "lanes-score-1": "对数概率除以 (5 + 长度) / 6",
+    "lanes-score-0": "对数概率，不论长短",
+    "lanes-keys": "左右键沿着带子走，上下键到同一步的其他道。",
   },
 });
 
@@ -55,6 +62,14 @@ section({
   place: placeLanes,
   repaint: () => repaintWeave(lanes.woven),
 });
+
+// The caption, with the length penalty as the power that it is; a power of 1 or 0 is not written.
+function captionOfLanes() {
+  const { length_penalty: penalty } = data.beam;
+  const score = say([0, 1].includes(penalty) ? `lanes-score-${penalty}` : "lanes-score", { power: "^" });
+  const [before, after] = say("lanes-caption", { score }).split("^");
+  return after === undefined ? [before] : [before, make("sup", {}, `${penalty}`), after];
+}
 
 // Every node's step and rank in it, the nodes of each step, and the children of each node.
 function readLanes() {
@@ -97,7 +112,7 @@ function drawLanes(box) {
   });
   const column = Math.min(place.step, lanes.steps.length - 1);
   standInWeave(lanes.woven, [bestRank(column), column]);
-  box.append(make("p", { class: "caption" }, say("lanes-caption", { penalty: data.beam.length_penalty })));
+  box.append(make("p", { class: "caption" }, ...captionOfLanes(), hint(say("lanes-keys"))));
   prose("lanes", joined([say(data.beam.beam_size > 1 ? "lanes-prose" : "lanes-prose-one", { beam: data.beam.beam_size }), ...greedySaid()]));
 }
 

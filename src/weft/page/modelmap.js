@@ -23,7 +23,7 @@
       const towers = ["encoder", "bag", "decoder"].filter((tower) => data.model.boxes.some((part) => part.tower === tower));
       const columns = towers.map(drawTower);
       columns.at(-1).append(...data.model.boxes.filter(({ tower }) => tower === "output").map(drawPart));
-      box.append(make("div", { class: "towers" }, ...columns), make("p", { class: "caption" }, say("model-caption"), make("span", {}, sayChoice())));
+      box.append(make("div", { class: "towers" }, ...columns), make("p", { class: "caption" }, say("model-caption"), hint(sayChoice())));
       prose("model", sayModel());
       drawRailMap();
     },
@@ -142,7 +142,7 @@
   }
 
   // How to choose one; some may lead nowhere.
-  const sayChoice = () => say("model-choose") + (data.model.boxes.every(whereOf) ? "" : say("model-choose-some"));
+  const sayChoice = () => joined([say("model-choose"), ...(data.model.boxes.every(whereOf) ? [] : [say("model-choose-some")])]);
 
   /* What is switched off, in a page whose model is inside of it */
 
@@ -208,8 +208,8 @@
       "model-tied-back": "what turns a token into a vector also turns a vector back into a token.",
       "model-tied-tables": "Encoder and decoder share one table of token vectors.",
       "model-caption": "From top to bottom as a text passes through. In small type: what papers call a part; how many numbers go in, are between and come out at each token, or a table’s rows × the numbers in each. The square is its share of all weights.",
-      "model-choose": " Choose a part whose name is underlined to see it at work; the chosen one is framed.",
-      "model-choose-some": " What the others make is not shown here.",
+      "model-choose": "Choose a part whose name is underlined to see it at work; the chosen one is framed.",
+      "model-choose-some": "What the others make is not shown here.",
       "model-tower-encoder": "Encoder",
       "model-tower-decoder": "Decoder",
       "model-tower-bag": "Bag of n-grams",

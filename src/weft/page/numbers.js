@@ -17,6 +17,7 @@
         make("p", { class: "reading", id: "numbers-reading", "aria-live": "polite" }),
         make("div", { class: "strips", id: "numbers-strips", role: "application", tabindex: "0", "aria-label": say("numbers-strips"), keydown: moveInStrips }),
         make("div", { class: "controls", id: "numbers-controls" }),
+        make("h3", { class: "on-paper", id: "numbers-named" }),
         make("div", { class: "all-vectors", id: "numbers-all" }),
         make("p", { class: "caption", id: "numbers-caption" }),
       );
@@ -284,7 +285,8 @@
     const caption = say("numbers-caption", { rows: rows.length, width: rows[0].length });
     const first = rows[0].length < SIDES[side].vectors.width ? [say("numbers-first", { shown: rows[0].length })] : [];
     const start = data.start ? [say(`tokens-${data.start}`, { piece: quoted(pieces[0]) })] : [];
-    byId("numbers-caption").textContent = joined([caption, ...first, ...start]);
+    byId("numbers-caption").replaceChildren(joined([caption, ...first, ...start]), hint(say("numbers-choose")));
+    byId("numbers-named").textContent = joined([say("numbers-all"), say(`vector-${state.part}`)]);
     markRow();
   }
 
@@ -350,7 +352,8 @@
       "numbers-strips": "The vector of the chosen token; arrow keys lead from number to number",
       "numbers-reading": "Number {column} of {width}: {read}",
       "numbers-all": "All tokens:",
-      "numbers-caption": "A row for each of the {rows} tokens, a column for each of the {width} numbers: grey above zero, red below, the stronger the larger. Choose a row to see its token.",
+      "numbers-caption": "A row for each of the {rows} tokens, a column for each of the {width} numbers: grey above zero, red below, the stronger the larger.",
+      "numbers-choose": "Choose a row to see its token.",
       "numbers-first": "Only the first {shown} numbers are in this file.",
       comma: ", ",
     },
@@ -370,7 +373,8 @@
       "numbers-strips": "所选词元的向量；方向键逐个移动",
       "numbers-reading": "第 {column} 个数，共 {width} 个：{read}",
       "numbers-all": "所有词元：",
-      "numbers-caption": "{rows} 个词元每个一行，{width} 个数每个一列：灰色大于零，红色小于零，越明显越大。选一行即可看该词元。",
+      "numbers-caption": "{rows} 个词元每个一行，{width} 个数每个一列：灰色大于零，红色小于零，越明显越大。",
+      "numbers-choose": "选一行即可看该词元。",
       "numbers-first": "此文件只含前 {shown} 个数。",
       comma: "，",
     },

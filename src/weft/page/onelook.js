@@ -57,8 +57,8 @@ speak({
       "The queries, keys and values of “{kind}” are left out of this page, which would become too large with them. A shorter sentence has " +
       "room for them; and a page written with --live computes them for the sentence that is typed into it.",
     "onelook-caption":
-      "Grey is above zero, red below. Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1; the temperature is not part of the model, " +
-      "and changes nothing but this picture.",
+      "Grey is above zero, red below. Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1.",
+    "onelook-dial": "The temperature is not part of the model, and changes nothing but this picture.",
   },
   zh: {
     "onelook-title": "看一眼",
@@ -101,7 +101,8 @@ speak({
     "onelook-check": "由查询和键算出的权重与记录的一致，相差至多 {difference}。",
     "onelook-check-apart": "查询、键和值在本页中经过舍入：由它们算出的权重与模型自己的（各图所显示的）相差至多 {difference}。",
     "onelook-left-out": "“{kind}”的查询、键和值没有放进本页，否则页面会太大。较短的句子放得下；用 --live 写成的页面会为键入的句子自己计算它们。",
-    "onelook-caption": "灰色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节；温度不是模型的一部分，只改变这张图。",
+    "onelook-caption": "灰色大于零，红色小于零。缩放点积注意力：Vaswani 等 2017，3.2.1 节。",
+    "onelook-dial": "温度不是模型的一部分，只改变这张图。",
   },
 });
 
@@ -203,7 +204,7 @@ function frameOneLook() {
   const [match, soft, value] = ["match", "softmax", "value"].map((name) => make("div", { class: "stage-picture", id: `onelook-${name}-box` }));
   const stages = make("div", { class: "stages" }, say1("onelook-match"), match, say1("onelook-sum"), say1("onelook-softmax"), temperatureControl(), soft);
   stages.append(say1("onelook-value"), value, say1("onelook-wrote"));
-  box.replaceChildren(onelook.controls, stages, make("p", { class: "small", id: "onelook-check" }), make("p", { class: "caption" }, say("onelook-caption")));
+  box.replaceChildren(onelook.controls, stages, make("p", { class: "small", id: "onelook-check" }), make("p", { class: "caption" }, say("onelook-caption"), hint(say("onelook-dial"), { id: "onelook-dial" })));
   drawLookControls();
   onelook.weaves = [weaveStrips(match, room, PRODUCT, "onelook-strips"), weaveWeights(soft, room), weaveStrips(value, room, CARRIED, "onelook-values")];
 }
@@ -234,6 +235,7 @@ function temperatureControl() {
     onelook.temperature = 2 ** power;
     output.textContent = onelook.temperature.toFixed(2);
     back.hidden = power === 0;
+    byId("onelook-dial").classList.toggle("on-screen", power === 0); // paper has no dial, but may show what one has changed
     standInWeave(onelook.weaves[1], onelook.weaves[1].at);
     paintWeave(onelook.weaves[1]);
   };

@@ -5,7 +5,7 @@ function drawRibbon() {
   const step = (name, sign, by) =>
     make("button", { type: "button", class: "step", "data-by": by, "aria-label": say(name), title: say(name) }, sign);
   const buttons = WRITTEN ? [make("div", { class: "steps" }, step("before", "◀", -1), make("output", { id: "step-count" }), step("after", "▶", 1))] : [];
-  const foot = make("div", { class: "ribbon-foot" }, make("p", { id: "ribbon-said", "aria-live": "polite" }), ...buttons);
+  const foot = make("div", { class: "ribbon-foot" }, make("p", { id: "ribbon-said", "aria-live": "polite" }), ...buttons, make("p", { class: "on-paper", id: "paper-place" }));
   byId("ribbon").setAttribute("aria-label", say("ribbon"));
   byId("ribbon").replaceChildren(...lines, foot);
   placeRibbon();
@@ -33,7 +33,9 @@ function placeRibbon() {
   const [before, after] = root.querySelectorAll("#ribbon .step");
   before.disabled = place.step === 0;
   after.disabled = place.step === numSteps() - 1;
-  byId("step-count").textContent = say("step-of", { step: place.step + 1, steps: numSteps() });
+  const counted = { step: place.step + 1, steps: numSteps() };
+  byId("step-count").textContent = say("step-of", counted);
+  byId("paper-place").textContent = say("place-on-paper", { ...counted, piece: quoted(writtenAt(place.step).piece) });
 }
 
 function placeLine(side, tint) {
