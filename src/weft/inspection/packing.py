@@ -30,7 +30,7 @@ _OF_PAGES = (
 _FEWER = {"vectors": 3, "looks": 3, "states": 3}
 _EXACT = "error"  # the key of a number that is nearly 0
 # of the data of a page, in bytes, by the tokens of the text that is read
-_BUDGET = ((10, 105_000), (40, 255_000), (127, 1_100_000))
+_BUDGET = ((10, 100_000), (40, 250_000), (127, 1_095_000))
 _FEWEST_DIMENSIONS = 64
 _LEFT_OUT = object()
 
