@@ -420,6 +420,26 @@ def test_paper_has_every_map_in_its_own_shape(
     assert shape[0] >= 2  # points of paper are small
 
 
+@pytest.mark.parametrize("heads", [6, 8])
+def test_no_head_is_left_alone_in_a_row(
+    open_page: Any, inspection: TranslationInspection, heads: int
+) -> None:
+    maps = {
+        kind: np.repeat(getattr(inspection, kind)[:, :1], heads, axis=1)
+        for kind in ("cross", "encoder", "decoder")
+    }
+    page = open_page(replace(inspection, **maps), width=1280)
+    rows = """() => {
+        const tops = [...document.querySelector(".of-heads").children].map((head) => head.offsetTop);
+        return [...new Set(tops)].map((top) => tops.filter((other) => other === top).length);
+    }"""
+    for width in (1440, 1280, 1180, 1024, 900, 820):
+        page.set_viewport_size({"width": width, "height": 800})
+        found = page.evaluate(rows)
+        assert sum(found) == heads + 1
+        assert 1 not in found, width
+
+
 def test_full_size_has_cells_of_24_pixels_and_says_that_there_is_more(
     open_page: Any, inspection: TranslationInspection
 ) -> None:

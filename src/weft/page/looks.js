@@ -188,6 +188,9 @@
     const { layers, heads } = KINDS[place.kind];
     const grid = byId("looks-heads");
     grid.hidden = layers * heads === 1;
+    const count = headsOf(place.kind).length;
+    grid.style.setProperty("--count", count);
+    grid.style.setProperty("--half", Math.ceil(count / 2));
     grid.setAttribute("aria-label", say("layer-head"));
     const rows = [];
     for (let layer = 0; layer < layers; layer++) {
