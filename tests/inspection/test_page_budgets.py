@@ -18,7 +18,7 @@ from weft.inspection.report import write_report
 from weft.inspection.several import inspect_sentences
 from weft.tasks.opening import load_task
 
-SHELL = 98_000  # bytes of the page without its data
+SHELL = 99_000  # bytes of the page without its data
 TEXT = "My sister is drinking tea in the kitchen."
 TOKENS = (10, 40, 127)
 BYTES = {10: 200_000, 40: 350_000, 127: 1_200_000}

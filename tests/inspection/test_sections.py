@@ -757,7 +757,7 @@ def test_on_paper_all_columns_are_painted_below_each_other(open_data, inspection
     ("penalty", "score", "raised"),
     [
         (1, "the log-probability divided by (5 + length) / 6 (Wu", []),
-        (0, "its score, the log-probability, whatever its length (Wu", []),
+        (0, "by its score, the log-probability (Wu", []),
         (0.6, "divided by ((5 + length) / 6)0.6 (Wu", ["0.6"]),
     ],
 )

@@ -52,6 +52,9 @@ _UNREAD = re.compile(
 # Comments behind code; what has quotes in it may be the end of a string, and stays.
 _BEHIND = re.compile(r"(?<=[;,{}(]) // (?:[^\"'`\n]|(?<=\w)'s)*$", re.M)
 
+# Spaces and line breaks around the signs of a style; its selectors and strings have none there.
+_APART = re.compile(r"([:;,])\s+|\s*([{}])\s*")
+
 
 def asset(name: str) -> str:
     """Return a file of the page, with line ends as the browser will hash them."""
@@ -62,6 +65,11 @@ def asset(name: str) -> str:
 def stylesheet(*names: str) -> str:
     """Return the style of every page, and what a page adds to it."""
     return "".join(asset(name) for name in ("base.css", *names))
+
+
+def bare_style(*names: str) -> str:
+    """Return the same without what a browser need not read: comments, indents and spaces."""
+    return _APART.sub(r"\1\2", bare(stylesheet(*names)))
 
 
 def bare(content: str) -> str:

@@ -25,9 +25,9 @@ from weft.inspection.assets import (
     STYLES,
     asset,
     bare,
+    bare_style,
     fingerprint,
     packed,
-    stylesheet,
 )
 from weft.inspection.browser import (
     BrowserModel,
@@ -254,7 +254,7 @@ def _page(data: dict[str, Any], settings: dict[str, Any], model: BrowserModel) -
     """Return the page; only its style and its script, known by their hashes, may act in it, and a
     worker that is made of the same script.
     """
-    style = bare(stylesheet(*STYLES, "live/live.css"))
+    style = bare_style(*STYLES, "live/live.css")
     parts = [*map(asset, SCRIPTS), engine_source(), asset("live/live.js")]
     script = bare("".join(parts))
     loader = bare(asset("unpack.js"))

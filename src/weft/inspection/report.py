@@ -16,9 +16,9 @@ from weft.inspection.assets import (
     STYLES,
     asset,
     bare,
+    bare_style,
     fingerprint,
     packed,
-    stylesheet,
 )
 from weft.inspection.look import Inspection
 from weft.inspection.packing import packed as packed_data
@@ -77,7 +77,7 @@ def _page(data: dict[str, Any]) -> str:
     act in it. All three are packed, and one more script unpacks them.
     """
     styles, scripts = _parts_of(data)
-    style = bare(stylesheet(*styles))
+    style = bare_style(*styles)
     script = bare("".join(asset(name) for name in scripts))
     loader = bare(asset("unpack.js"))
     allowed = f"'{fingerprint(loader)}' '{fingerprint(script)}'"

@@ -16,13 +16,11 @@ speak({
     "lanes-fate-dropped": "dropped at step {next}",
     "lanes-fate-ended": "ended with score {score}",
     "lanes-fate-open": "still open when the search had its answer",
-    "lanes-rank": "{rank}",
     "lanes-caption":
       "A ribbon is as thick as its token’s probability; the coloured one leads to the translation; × was dropped, ● ended. What ended is compared by its " +
-      "score, {score} (Wu et al. 2016, equation 14; Vaswani et al. 2017, section 6.1).",
-    "lanes-score": "the log-probability divided by ((5 + length) / 6){power}",
-    "lanes-score-1": "the log-probability divided by (5 + length) / 6",
-    "lanes-score-0": "the log-probability, whatever its length",
+      "score, the log-probability{by} (Wu et al. 2016, equation 14; Vaswani et al. 2017, section 6.1).",
+    "lanes-by": " divided by {power}",
+    "lanes-length": "length",
     "lanes-keys": "Left and right lead along a ribbon, up and down to the other lanes of a step.",
   },
   zh: {
@@ -38,13 +36,11 @@ speak({
     "lanes-fate-dropped": "在第 {next} 步被放弃",
     "lanes-fate-ended": "结束，得分 {score}",
     "lanes-fate-open": "搜索得出答案时仍未结束",
-    "lanes-rank": "{rank}",
     "lanes-caption":
-      "带子的粗细是词元的概率；有颜色的通向译文；× 表示被放弃，● 表示结束。已结束者按得分比较，即{score}" +
+      "带子的粗细是词元的概率；有颜色的通向译文；× 表示被放弃，● 表示结束。已结束者按得分比较，即对数概率{by}" +
       "（Wu 等 2016，式 14；Vaswani 等 2017，6.1 节）。",
-    "lanes-score": "对数概率除以 ((5 + 长度) / 6){power}",
-    "lanes-score-1": "对数概率除以 (5 + 长度) / 6",
-    "lanes-score-0": "对数概率，不论长短",
+    "lanes-by": "除以 {power}",
+    "lanes-length": "长度",
     "lanes-keys": "左右键沿着带子走，上下键到同一步的其他道。",
   },
 });
@@ -63,11 +59,12 @@ section({
   repaint: () => repaintWeave(lanes.woven),
 });
 
-// The caption, with the length penalty as the power that it is; a power of 1 or 0 is not written.
+// The caption; a length penalty of 1 is not written as a power, and one of 0 divides by nothing.
 function captionOfLanes() {
   const { length_penalty: penalty } = data.beam;
-  const score = say([0, 1].includes(penalty) ? `lanes-score-${penalty}` : "lanes-score", { power: "^" });
-  const [before, after] = say("lanes-caption", { score }).split("^");
+  const length = `(5 + ${say("lanes-length")}) / 6`;
+  const by = penalty ? say("lanes-by", { power: penalty === 1 ? length : `(${length})^` }) : "";
+  const [before, after] = say("lanes-caption", { by }).split("^");
   return after === undefined ? [before] : [before, make("sup", {}, `${penalty}`), after];
 }
 

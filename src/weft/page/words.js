@@ -54,8 +54,6 @@ const WORDS = {
     "caption-causal":
       "Each row is a token that was read last and each column one before it: the stronger the colour, the more the model " +
       "looked back at it to foretell the next; the future cannot be seen (Vaswani et al. 2017, section 3.2.3).",
-    "looks-at": "{query} looks at {key}: {weight}",
-    "looks-most": "{query} looks most at {key}: {weight}",
     before: "Step before",
     after: "Next step",
     label: "Label",
@@ -130,8 +128,6 @@ const WORDS = {
     "caption-causal":
       "每行是最后读到的词元，每列是它之前的一个词元：颜色越明显，模型在预测下一个词元时越多回看它；未来是看不见的" +
       "（Vaswani 等 2017，3.2.3 节）。",
-    "looks-at": "{query} 关注 {key}：{weight}",
-    "looks-most": "{query} 最关注 {key}：{weight}",
     before: "上一步",
     after: "下一步",
     label: "标签",
