@@ -26,7 +26,7 @@ import weft
 HERE = Path(__file__).parent
 SENTENCE = "My sister is drinking tea in the kitchen."
 CHOSEN = "喝"  # the token that all pictures of the page are about
-SIZE = {"width": 1000, "height": 960}
+SIZE = {"width": 1000, "height": 1040}
 MARGIN = 24
 PAINTED = 600  # milliseconds
 SCALE = 1.75  # pixels of a picture for each of the page
@@ -69,9 +69,21 @@ def photograph_pages(browser: Browser) -> None:
             )
             page.goto(f"{path.as_uri()}#t={place}")
             page.get_by_role("radio", name=language).check(force=True)
-            keep(page.screenshot(), HERE / f"page{ending}.png")
+            keep(page.screenshot(clip=top_of(page)), HERE / f"page{ending}.png")
             photograph_loom(page, HERE / f"loom{ending}.png")
             page.close()
+
+
+def top_of(page: Page) -> Any:
+    """Return the top of the page, down to the end of the model's picture."""
+    model = page.locator("section#model .towers").bounding_box()
+    assert model is not None
+    return {
+        "x": 0,
+        "y": 0,
+        "width": SIZE["width"],
+        "height": model["y"] + model["height"] + MARGIN / 4,
+    }
 
 
 def photograph_loom(page: Page, picture: Path) -> None:
