@@ -611,7 +611,7 @@ def test_what_is_out_of_sight_follows_a_choice_when_it_comes_near_and_for_paper(
     page.evaluate("go({ step: 0 })")
     assert page.evaluate(SAID) == first
     page.evaluate("scrollTo(0, 0)")
-    page.wait_for_function("() => !isNear(document.getElementById('choosing'))")
+    page.wait_for_function("() => !isSeen(document.getElementById('choosing'))")
     page.evaluate("go({ step: 1 })")
     assert page.evaluate(SAID) == first
     page.evaluate("() => { dispatchEvent(new Event('beforeprint')); }")

@@ -172,14 +172,14 @@ function go(changes) {
   const changed = new Set(Object.keys(next).filter((name) => next[name] !== place[name]));
   if (!changed.size) return;
   Object.assign(place, next);
-  const near = new Set(shownSections.filter(({ id }) => isNear(byId(id)))); // asked while nothing has changed yet
+  const seen = new Set(shownSections.filter(({ id }) => isSeen(byId(id)))); // asked while nothing has changed yet
   writeFragment();
   placeRibbon();
   for (const one of shownSections) {
     if (undrawn.has(one)) continue;
     behind.set(one, new Set([...(behind.get(one) ?? []), ...changed]));
-    if (near.has(one) || isForPaper()) follow(one);
-    else whenSeen(byId(one.id), () => follow(one));
+    if (seen.has(one) || isForPaper()) follow(one);
+    else if (!inSight.has(byId(one.id))) whenSeen(byId(one.id), () => follow(one)); // what is near follows in time
   }
   drawInTime();
 }

@@ -15,9 +15,9 @@ function come(entries) {
   }
 }
 
-function isNear(element) {
+function isSeen(element) {
   const { top, bottom } = element.getBoundingClientRect();
-  return bottom > -NEAR && top < innerHeight + NEAR;
+  return bottom > 0 && top < innerHeight;
 }
 
 // Whether it is of data that are there no more: its section waits to be drawn anew, and keeps its picture until then.
