@@ -112,6 +112,7 @@ def test_the_languages_and_the_folder(
     assert f"{len(held_out)} sentences" in again.out.decode()
 
 
+@pytest.mark.long
 def test_a_stopped_demo_names_commands_that_continue_it(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ OPENED = {10: 0.100, 40: 0.150, 127: 0.300}  # seconds of the page's thread
 ELEMENTS = 3_000
 CHOICE = 0.016  # seconds, at 40 tokens
 # not held with these in sight, whose large pictures are painted anew; what they may take instead
-MISSED = {"looks": 0.030, "loom": 0.019, "wrote": 0.019}
+MISSED = {"looks": 0.040, "loom": 0.019, "wrote": 0.019}
 # seconds that LOOP takes on the machine that the seconds are of; where it takes longer, so may all
 PACE = 0.046
 LOOP = """() => {

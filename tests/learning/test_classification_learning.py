@@ -136,6 +136,7 @@ def test_what_a_shape_cannot_see_it_does_not_learn(
     assert share_right(tmp_path, shape, near=near, steps=150) < 0.65
 
 
+@pytest.mark.long
 def test_the_built_in_languages_are_told_apart(tmp_path: Path) -> None:
     """By sentences of which no word pair occurs in training, in seconds."""
     started = time.process_time()

@@ -112,6 +112,7 @@ def test_a_pattern_without_end_goes_on_beyond_the_window(tmp_path: Path) -> None
     assert found.text == pattern * 20
 
 
+@pytest.mark.long
 def test_the_built_in_sentences_are_foretold_better_than_by_pairs_of_characters(
     tmp_path: Path,
 ) -> None:

@@ -672,15 +672,13 @@ def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> N
     chosen = page.locator(".head[aria-checked=true]")
     assert chosen.get_attribute("title") == "Layer 1, head 2"
     tokens.nth(1).click()
-    said = page.locator("#looks-reading").inner_text()
-    assert said.startswith(
-        "After “start”, to write “a”, layer 1, head 2 looks at “Hund”: "
-    )
+    said = "After “start”, to write “a”, layer 1, head 2 looks at “Hund”: "
+    page.locator("#looks-reading", has_text=said).wait_for()  # a moment later
     page.get_by_role("button", name="Next step").click()
     assert page.locator("#step-count").inner_text() == "2 of 5"
-    # it is drawn when it comes near
+    # it is drawn, and follows, when it comes near
     page.locator("#lanes").scroll_into_view_if_needed()
-    assert page.locator("#lanes-grid-cell").get_attribute("aria-label")[:7] == "Step 2,"
+    page.locator("#lanes-grid-cell[aria-label^='Step 2,']").wait_for(state="attached")
     page.locator("#speak").click()
     page.wait_for_function(
         "() => document.getElementById('pictures')?.shadowRoot.getElementById('step-count')?.innerText[0] === '第'"
