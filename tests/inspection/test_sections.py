@@ -926,7 +926,8 @@ def test_a_classifiers_labels_and_reasons(open_data, others):
             value = grams["values"][label][at]
             assert numbers(text)[-1] == pytest.approx(value, abs=6e-5)
     page.get_by_role("radio", name="中文", exact=True).check(force=True)
-    assert "最支持它的是" in page.locator("#reasons-prose").inner_text()
+    # the weights are random: no token alone changes much
+    assert "没有哪个词元单独起作用" in page.locator("#reasons-prose").inner_text()
     page.locator("#reasons-grid").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
