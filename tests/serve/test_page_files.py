@@ -18,7 +18,7 @@ from weft.serve.history import history_of
 from weft.serve.refusals import Refusal, UnknownModel
 
 FIRST_LOAD = 92_000  # bytes at most, uncompressed, until a text can be translated
-WHOLE = 435_000  # the pictures of an inspection included, which one view alone loads
+WHOLE = 420_000  # the pictures of an inspection included, which one view alone loads
 LATER = (
     "generate", "classify", "inside", "asker", "models", "curve", "key",
 )  # fmt: skip

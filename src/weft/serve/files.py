@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from weft.inspection.assets import SCRIPTS, asset
+from weft.inspection.assets import SCRIPTS, asset, bare
 from weft.serve.catalogue import Catalogue
 from weft.serve.history import history_route
 
@@ -70,7 +70,7 @@ def page_files() -> dict[str, File]:
 def _pictures_script() -> str:
     """Return the scripts of an inspection as one module."""
     scripts: Sequence[str] = [asset(name) for name in SCRIPTS if name != _ALONE]
-    return "".join(scripts) + _EXPORTS
+    return bare("".join(scripts)) + _EXPORTS
 
 
 def _pictures_markup() -> str:
