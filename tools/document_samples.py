@@ -272,7 +272,7 @@ RULES: dict[str, Rule] = {
 LETTERS = re.compile(r"\w+")
 Tag = tuple[str, tuple[tuple[str, str | None], ...]]
 
-READ = {name: row.read for name, row in FORMATS.items()}
+READ = {name: row.read for name, row in FORMATS.items() if row.read}
 
 
 def tree(text: str) -> Counter[tuple[Tag, ...]]:

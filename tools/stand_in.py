@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from served import in_thread
+from weft.documents.document import FileDocument, Reading
 from weft.documents.registry import endings, format_of
 from weft.errors import UsageError
 from weft.serve.files import page_routes
@@ -262,15 +263,18 @@ class StandIn:
         async with request.form() as form:
             file: Any = form["file"]
             try:
-                document = format_of(file.filename).open(await file.read(), "the file")
+                document = format_of(file.filename).open(
+                    await file.read(), Reading("the file")
+                )
             except UsageError as error:
                 raise Refused(400, str(error)) from None
+        assert isinstance(document, FileDocument)
         return JSONResponse(
             {
                 "format": format_of(file.filename).name,
                 "texts": [segment.source for segment in document.segments],
                 "between": document.text.skeleton,
-                "ascii": document.is_ascii,
+                "ascii": document.encoding == "ascii",
             }
         )
 

@@ -78,6 +78,18 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """Doubt of a translation, for the person who checks it.
+
+    `remarks` are sentences, none where nothing is suspected. `confidence` is a probability, None
+    where there is none.
+    """
+
+    remarks: tuple[str, ...] = ()
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
 class Translated:
     """The translation of a segment's text.
 
@@ -88,6 +100,39 @@ class Translated:
 
     text: str
     alignment: Sequence[tuple[int, int, int, int]] = ()
+    doubt: Doubt = Doubt()
+
+
+@dataclass(frozen=True)
+class Written:
+    """The stretch in a segment's place, written as the document writes text."""
+
+    text: str
+    doubt: Doubt = Doubt()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The way in which a file is to be read.
+
+    `name` is what messages call it. `source` and `target` are languages (BCP-47), empty where
+    unknown: what says in which language the document is, says the target; a document of several
+    languages is translated from the one to the other. `columns` are those of a table, or the keys
+    of a JSON file, whose text is translated.
+    """
+
+    name: str
+    source: str = ""
+    target: str = ""
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Note:
+    """A thing in a document that is not translated, or not kept, and where it stands."""
+
+    place: str
+    text: str
 
 
 Content_co = TypeVar("Content_co", str, bytes, covariant=True)
@@ -103,11 +148,17 @@ class Document(Protocol[Content_co]):
     def segments(self) -> Sequence[Segment]:
         """Return its segments, in their order."""
 
-    def write(self, translations: Sequence[str]) -> Content_co:
+    @property
+    def notes(self) -> Sequence[Note]:
+        """Return the things that are not translated or not kept, though one might expect it."""
+
+    def place(self, number: int) -> str:
+        """Return where a segment stands, for messages: `line 12`."""
+
+    def write(self, translations: Sequence[Written]) -> Content_co:
         """Return the document with each segment's source replaced.
 
-        A translation is written as the document writes text, tags and entities included. Raises
-        UsageError unless there is one for each segment.
+        Raises UsageError unless there is one translation for each segment.
         """
 
 
@@ -120,16 +171,20 @@ class TextDocument:
 
     segments: tuple[Segment, ...]
     skeleton: tuple[str, ...]
+    notes: tuple[Note, ...] = ()
 
-    def write(self, translations: Sequence[str]) -> str:
+    def place(self, number: int) -> str:
+        """Return the line that a segment begins in."""
+        before = "".join(self.skeleton[: number + 1])
+        before += "".join(segment.source for segment in self.segments[:number])
+        return f"line {before.count(chr(10)) + 1}"
+
+    def write(self, translations: Sequence[Written]) -> str:
         """Return the text with each segment's source replaced."""
-        if len(translations) != len(self.segments):
-            raise UsageError(
-                f"{len(translations)} translations for {len(self.segments)} segments of a document; give one for each"
-            )
+        refuse_other_number(translations, self.segments)
         parts = [self.skeleton[0]]
         for translation, following in zip(translations, self.skeleton[1:], strict=True):
-            parts += (translation, following)
+            parts += (translation.text, following)
         return "".join(parts)
 
 
@@ -137,23 +192,45 @@ class TextDocument:
 class FileDocument:
     """A document that is a file of text.
 
-    With `is_ascii`, characters that ASCII lacks are written as references of HTML.
+    A character that the encoding lacks is written as a reference of XML where the format has
+    these, else as a question mark.
     """
 
     text: TextDocument
-    is_ascii: bool = False
+    encoding: str = "utf-8"
+    has_references: bool = False
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Return the segments of its text."""
         return self.text.segments
 
-    def write(self, translations: Sequence[str]) -> bytes:
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Return the notes on its text."""
+        return self.text.notes
+
+    def place(self, number: int) -> str:
+        """Return the line that a segment begins in."""
+        return self.text.place(number)
+
+    def write(self, translations: Sequence[Written]) -> bytes:
         """Return the file's bytes with each segment's source replaced."""
         text = self.text.write(translations)
-        if self.is_ascii:
-            return text.encode("ascii", "xmlcharrefreplace")
-        return text.encode("utf-8", "replace")
+        lacking = "xmlcharrefreplace" if self.has_references else "replace"
+        # half a pair of surrogates is no character, and has no reference either
+        whole = text.encode("utf-8", "replace").decode("utf-8")
+        return whole.encode(self.encoding, lacking)
+
+
+def refuse_other_number(
+    translations: Sequence[Written], segments: Sequence[Segment]
+) -> None:
+    """Raise UsageError unless there is one translation for each segment."""
+    if len(translations) != len(segments):
+        raise UsageError(
+            f"{len(translations)} translations for {len(segments)} segments of a document; give one for each"
+        )
 
 
 def decode_file(content: bytes, name: str) -> str:

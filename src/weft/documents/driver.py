@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from weft.documents.document import Content_co, Document, Translated
+from weft.documents.document import Content_co, Document, Translated, Written
 from weft.documents.writing import write_segment
 from weft.errors import UsageError
 
@@ -19,6 +19,11 @@ def needs_alignment(document: Document[Content_co]) -> bool:
     return any(segment.items or segment.spaces for segment in document.segments)
 
 
+def unchanged(document: Document[Content_co]) -> Content_co:
+    """Write a document without any translation, as it is."""
+    return document.write([Written(segment.source) for segment in document.segments])
+
+
 def fill_document(
     document: Document[Content_co], translated: Sequence[Translated]
 ) -> Content_co:
@@ -32,9 +37,12 @@ def fill_document(
             f"{len(translated)} translations for the {len(texts)} texts of a document; give one for each"
         )
     found = dict(zip(texts, translated, strict=True))
-    return document.write(
-        [write_segment(segment, found[segment.text]) for segment in document.segments]
-    )
+    written = []
+    for segment in document.segments:
+        translation = found[segment.text]
+        text = write_segment(segment, translation)
+        written.append(Written(text, translation.doubt))
+    return document.write(written)
 
 
 def translate_document(

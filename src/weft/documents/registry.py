@@ -2,52 +2,67 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import PurePath
 
-from weft.documents.document import FileDocument, TextDocument
-from weft.documents.html import in_language, open_html, read_html
-from weft.documents.plain import open_plain, read_plain
+from weft.documents.document import Document, Reading, TextDocument
+from weft.documents.formats.html import open_html, read_html
+from weft.documents.formats.plain import open_plain, read_plain
 from weft.errors import UsageError
 
-
-def _as_it_is(document: FileDocument, code: str) -> FileDocument:
-    return document
+Open = Callable[[bytes, Reading], Document[bytes]]
+Read = Callable[[str], TextDocument]
 
 
 @dataclass(frozen=True)
 class Format:
     """A format of documents.
 
-    `endings` are those of file names, with the dot. `open` reads a file from its bytes and the name
-    that messages give it, `read` text. `in_language` makes a file say that it is in a language.
+    `endings` are those of file names, with the dot. `open` reads a file from its bytes; `read`
+    text, where a piece of it alone means something. `needs` are the packages without which it
+    cannot be read, by the names that they are imported with.
     """
 
     name: str
     endings: tuple[str, ...]
-    open: Callable[[bytes, str], FileDocument]
-    read: Callable[[str], TextDocument]
-    in_language: Callable[[FileDocument, str], FileDocument] = _as_it_is
+    open: Open
+    read: Read | None = None
+    needs: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """List the packages that it needs and that are not installed."""
+        return [name for name in self.needs if find_spec(name) is None]
 
 
 FORMATS = {
     row.name: row
     for row in (
         Format("text", (".txt",), open_plain, read_plain),
-        Format("html", (".html", ".htm"), open_html, read_html, in_language),
+        Format("html", (".html", ".htm"), open_html, read_html),
     )
 }
 
 
 def endings() -> list[str]:
-    """List the endings of all files that can be opened."""
-    return [ending for row in FORMATS.values() for ending in row.endings]
+    """List the endings of all files that can be opened with what is installed."""
+    return [
+        ending for row in FORMATS.values() if not row.missing for ending in row.endings
+    ]
 
 
 def format_of(name: str) -> Format:
-    """Return the format that a file's name says; raises UsageError for any other ending."""
+    """Return the format that a file's name says.
+
+    Raises UsageError for any other ending, and for a format whose packages are not installed.
+    """
     ending = PurePath(name).suffix.lower()
-    for row in FORMATS.values():
-        if ending in row.endings:
-            return row
-    listed = ", ".join(endings())
-    raise UsageError(f"{name}: documents have one of the endings {listed}")
+    row = next((row for row in FORMATS.values() if ending in row.endings), None)
+    if row is None:
+        listed = ", ".join(endings())
+        raise UsageError(f"{name}: documents have one of the endings {listed}")
+    if row.missing:
+        raise UsageError(
+            f"{name}: reading {ending} needs {', '.join(row.missing)}; pip install 'weft-text[documents]'"
+        )
+    return row

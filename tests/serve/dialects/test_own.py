@@ -7,9 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from document_samples import samples
-from weft.documents.document import TextDocument, Translated
-from weft.documents.html import decode, read_html
-from weft.documents.plain import read_plain
+from weft.documents.document import TextDocument, Translated, Written
+from weft.documents.formats.html import decode, read_html
+from weft.documents.formats.plain import read_plain
 from weft.documents.writing import write_segment
 from weft.predict.prediction import Alternative, Prediction
 from weft.predict.words import SourceWord, WordReport
@@ -128,7 +128,7 @@ def placed(document: TextDocument, translation: str, words: list[WordReport]) ->
         for source in word.sources
     ]
     written = write_segment(segment, Translated(translation, pairs))
-    text = document.write([written])
+    text = document.write([Written(written)])
     return Answer(text, "en", None, document, (prediction,), (written,), ("m",))
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from weft.documents.document import Document, TextDocument
+from weft.documents.document import Document, TextDocument, Written
 from weft.documents.document import Translated as Aligned
-from weft.documents.driver import fill_document, needs_alignment, texts_of
-from weft.documents.plain import read_plain
+from weft.documents.driver import fill_document, needs_alignment, texts_of, unchanged
+from weft.documents.formats.plain import read_plain
 from weft.documents.writing import write_segment
 from weft.errors import UsageError
 from weft.predict.prediction import Prediction
@@ -77,7 +77,9 @@ class Answer:
         for number in range(1, max(map(len, n_bests), default=0)):
             chosen = [n_best[min(number, len(n_best) - 1)] for n_best in n_bests]
             others = [Aligned(one.text) for one in chosen]
-            text = self.document.write(_written(self.document, others))
+            text = self.document.write(
+                [Written(text) for text in _written(self.document, others)]
+            )
             found.setdefault(text, _mean([one.score for one in chosen]))
         rows = [{"text": text, "score": score} for text, score in found.items()]
         return rows[:most]
@@ -149,7 +151,9 @@ async def translate_file(
         (guess,) = _guess(service, [document], tgt)
         src = guess.src
     if service.catalogue.is_same(src, tgt):
-        return document.write([segment.source for segment in document.segments])
+        return document.write(
+            [Written(segment.source) for segment in document.segments]
+        )
     found = await _translate(service, [document], (src, tgt), caller, Wish())
     texts = texts_of(document)
     return await asyncio.to_thread(
@@ -206,12 +210,11 @@ def _answer(
     texts = [segment.text for segment in document.segments]
     found = [done[guess.src, text] for text in texts if (guess.src, text) in done]
     if len(found) < len(texts) or not found:
-        sources = [segment.source for segment in document.segments]
-        text = document.write(sources)
+        text = unchanged(document)
         return Answer(text, guess.src, guess.confidence, document)
     written = _written(document, map(_aligned, found))
     return Answer(
-        text=document.write(written),
+        text=document.write(list(map(Written, written))),
         src=guess.src,
         confidence=guess.confidence,
         document=document,

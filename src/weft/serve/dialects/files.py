@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from weft.data.languages import UNKNOWN
-from weft.documents.document import FileDocument
+from weft.documents.document import Document, Reading
 from weft.documents.registry import format_of
 from weft.errors import UsageError
 from weft.serve.bodies import Fields, MissingField, read_fields
@@ -50,9 +50,7 @@ class Files:
         fields = await read_fields(request, self.service.limits)
         upload = fields.file("file")
         src, tgt = self._languages(fields)
-        document = await asyncio.to_thread(open_upload, upload)
-        if tgt != UNKNOWN:
-            document = format_of(upload.name).in_language(document, tgt)
+        document = await asyncio.to_thread(open_upload, upload, src or "", tgt)
         caller = caller_of(request)
         longer = self.service.limits.deadline * (_TIMES - 1)
         patient = replace(caller, deadline=caller.deadline + longer)
@@ -89,10 +87,12 @@ class Files:
         return src, served_language(catalogue, names["target"], "target")
 
 
-def open_upload(upload: Upload) -> FileDocument:
-    """Open an uploaded file as a document. Raises InvalidRequest."""
+def open_upload(upload: Upload, src: str = "", tgt: str = "") -> Document[bytes]:
+    """Open an uploaded file as a document; its languages may be unknown. Raises InvalidRequest."""
+    known = {UNKNOWN: ""}
+    reading = Reading("the file", known.get(src, src), known.get(tgt, tgt))
     try:
-        return format_of(upload.name).open(upload.file.read(), "the file")
+        return format_of(upload.name).open(upload.file.read(), reading)
     except UsageError as error:
         raise InvalidRequest(_without_name(error, upload.name), "file") from None
 

@@ -11,9 +11,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from weft.documents.html import read_html
-from weft.documents.plain import read_plain
-from weft.documents.registry import format_of
+from weft.documents.document import FileDocument
+from weft.documents.formats.html import read_html
+from weft.documents.formats.plain import read_plain
+from weft.documents.registry import FORMATS, format_of
 from weft.errors import UsageError
 from weft.predict.completion import Completion
 from weft.predict.settings import DecodingSettings
@@ -183,12 +184,17 @@ class Own:
             raise InvalidRequest("the field here is file")
         upload = fields.file("file")
         document = await asyncio.to_thread(open_upload, upload)
+        name = format_of(upload.name).name
+        if not isinstance(document, FileDocument) or FORMATS[name].read is None:
+            raise InvalidRequest(
+                f"{name} is not translated text by text; POST the file to /translate_file"
+            )
         return reply(
             {
-                "format": format_of(upload.name).name,
+                "format": name,
                 "texts": [segment.source for segment in document.segments],
                 "between": list(document.text.skeleton),
-                "ascii": document.is_ascii,
+                "ascii": document.encoding == "ascii",
             }
         )
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from document_samples import reverse, upper  # tools/
-from weft.documents.document import TextDocument, Translated
+from weft.documents.document import Reading, TextDocument, Translated, Written
 from weft.documents.driver import translate_document
-from weft.documents.html import read_html
-from weft.documents.plain import open_plain, read_plain
+from weft.documents.formats.html import read_html
+from weft.documents.formats.plain import open_plain, read_plain
 from weft.documents.registry import FORMATS, endings, format_of
 from weft.errors import UsageError
 
@@ -92,16 +92,16 @@ def test_placeholders_come_back_where_their_neighbours_are() -> None:
 
 def test_a_file_is_utf_8() -> None:
     content = "\ufeffgrün\r\n".encode()
-    document = open_plain(content, "a.txt")
-    assert document.write(["rot"]) == "\ufeffrot\r\n".encode()
+    document = open_plain(content, Reading("a.txt"))
+    assert document.write([Written("rot")]) == "\ufeffrot\r\n".encode()
     with pytest.raises(
         UsageError, match=r"^a\.txt: byte 3 is not UTF-8; save the file"
     ):
-        open_plain(b"gr\xfcn", "a.txt")
+        open_plain(b"gr\xfcn", Reading("a.txt"))
 
 
 def test_a_character_that_utf_8_lacks_does_not_stop_a_file() -> None:
-    document = open_plain(b"green", "a.txt")
+    document = open_plain(b"green", Reading("a.txt"))
     assert translate_document(document, lambda _: [Translated("\ud800x")]) == b"?x"
 
 

@@ -9,10 +9,23 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from html import unescape
 
-from weft.documents.document import FileDocument, Kind, TextDocument, decode_file
+from weft.documents.document import (
+    FileDocument,
+    Kind,
+    Reading,
+    TextDocument,
+    decode_file,
+)
+from weft.documents.formats.markup import (
+    RAW,
+    Markup,
+    Token,
+    attributes,
+    scan,
+    with_value,
+)
+from weft.documents.formats.native import native_kind, native_name
 from weft.documents.inline import Builder, Piece, Syntax
-from weft.documents.markup import RAW, Markup, Token, attributes, scan, with_value
-from weft.documents.native import native_kind, native_name
 from weft.errors import UsageError
 
 _BLOCK_NAMES = """
@@ -58,34 +71,36 @@ def read_html(text: str, kept: Collection[str] = ()) -> TextDocument:
     return _Reader(text, kept).document()
 
 
-def open_html(content: bytes, name: str) -> FileDocument:
+def open_html(content: bytes, reading: Reading) -> FileDocument:
     """Read a file of HTML; raises UsageError if it is not UTF-8.
 
     A file in ASCII that does not say that it is UTF-8 stays in ASCII.
     """
-    text = decode_file(content, name)
+    text = decode_file(content, reading.name)
     found = _DECLARED.search(content[:_HEAD_BYTES])
     declared = found[1].decode("latin-1").lower() if found else ""
+    document = _in_language(read_html(text), reading.target)
     if text.isascii() and declared not in ("utf-8", "utf8"):
-        return FileDocument(read_html(text), is_ascii=True)
+        return FileDocument(document, "ascii", has_references=True)
     if declared not in ("", "utf-8", "utf8"):
         raise UsageError(
-            f"{name}: says that its charset is {declared}, but it is UTF-8; correct the meta tag"
+            f"{reading.name}: says that its charset is {declared}, but it is UTF-8; correct the meta tag"
         )
-    return FileDocument(read_html(text))
+    return FileDocument(document)
 
 
-def in_language(document: FileDocument, code: str) -> FileDocument:
+def _in_language(document: TextDocument, code: str) -> TextDocument:
     """Return a page that says that it is in a language, where it said so of one."""
-    head, *rest = document.text.skeleton
+    if not code:
+        return document
+    head, *rest = document.skeleton
     told = [
         with_value(token.raw, _LANGUAGE_NAMES, code)
         if token.kind is Markup.START and token.name == "html"
         else token.raw
         for token in scan(head)
     ]
-    text = replace(document.text, skeleton=("".join(told), *rest))
-    return replace(document, text=text)
+    return replace(document, skeleton=("".join(told), *rest))
 
 
 def decode(raw: str) -> str:

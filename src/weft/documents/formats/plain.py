@@ -7,9 +7,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from weft.documents.document import FileDocument, Kind, TextDocument, decode_file
+from weft.documents.document import (
+    FileDocument,
+    Kind,
+    Reading,
+    TextDocument,
+    decode_file,
+)
+from weft.documents.formats.native import native_kind, native_name
 from weft.documents.inline import Builder, Piece, Syntax
-from weft.documents.native import native_kind, native_name
 
 # what ends a stretch that reads on: line ends, tabs, columns
 _BREAK = re.compile(r"[\r\n\t\v\f\x1c-\x1e\x85\u2028\u2029]++| {3,}+")
@@ -50,9 +56,9 @@ def read_plain(text: str) -> TextDocument:
     return builder.document()
 
 
-def open_plain(content: bytes, name: str) -> FileDocument:
+def open_plain(content: bytes, reading: Reading) -> FileDocument:
     """Read a file of plain text; raises UsageError if it is not UTF-8."""
-    return FileDocument(read_plain(decode_file(content, name)))
+    return FileDocument(read_plain(decode_file(content, reading.name)))
 
 
 def _read_line(line: str, builder: Builder) -> None:

@@ -3,10 +3,15 @@
 import pytest
 
 from document_samples import reverse, upper  # tools/
-from weft.documents.document import Translated
-from weft.documents.driver import needs_alignment, texts_of, translate_document
-from weft.documents.html import in_language, open_html, read_html
-from weft.documents.markup import Markup, attributes, scan
+from weft.documents.document import Reading, Translated, Written
+from weft.documents.driver import (
+    needs_alignment,
+    texts_of,
+    translate_document,
+    unchanged,
+)
+from weft.documents.formats.html import open_html, read_html
+from weft.documents.formats.markup import Markup, attributes, scan
 from weft.errors import UsageError
 
 
@@ -57,9 +62,8 @@ def test_a_page_says_that_it_is_in_the_language_of_its_translation(
     tag: str, told: str
 ) -> None:
     rest = '<p lang="en">Big <i lang="fr">tête</i></p></html>'
-    document = in_language(open_html(f"{tag}{rest}".encode(), "a.html"), "de")
-    sources = [segment.source for segment in document.segments]
-    assert document.write(sources).decode() == f"{told}{rest}"
+    document = open_html(f"{tag}{rest}".encode(), Reading("a.html", target="de"))
+    assert unchanged(document).decode() == f"{told}{rest}"
 
 
 def test_pieces_with_several_roots_and_without_any() -> None:
@@ -237,12 +241,12 @@ def test_each_text_is_asked_for_once() -> None:
         with pytest.raises(UsageError, match=f"^{len(answers)} translations for .* 2 "):
             translate_document(document, lambda _, answers=answers: answers)
     with pytest.raises(UsageError, match=r"^1 translations for 3 segments"):
-        document.write(["a"])
+        document.write([Written("a")])
 
 
 def test_a_file_stays_in_its_encoding() -> None:
     def file(content: bytes) -> bytes:
-        document = open_html(content, "a.html")
+        document = open_html(content, Reading("a.html"))
         return translate_document(document, lambda _: [Translated("Käse")])
 
     assert file(b"<p>cheese") == b"<p>K&#228;se"
@@ -252,9 +256,9 @@ def test_a_file_stays_in_its_encoding() -> None:
     assert file("<p>chéese\r\n".encode()) == "<p>Käse\r\n".encode()
     assert file(b'<meta charset="latin1">cheese') == b'<meta charset="latin1">K&#228;se'
     with pytest.raises(UsageError, match=r"^a\.html: byte 4 is not UTF-8; save"):
-        open_html(b"<p>\xe4", "a.html")
+        open_html(b"<p>\xe4", Reading("a.html"))
     with pytest.raises(UsageError, match=r"^a\.html: .* charset is latin1, but"):
-        open_html('<meta charset="latin1">ä'.encode(), "a.html")
+        open_html('<meta charset="latin1">ä'.encode(), Reading("a.html"))
 
 
 def test_white_space_around_items_is_that_of_their_neighbours() -> None:
