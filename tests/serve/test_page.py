@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from stand_in import LANGUAGES, MODELS, Refused, StandIn
+from weft.documents.registry import endings
 
 TEXT = "Ein Hund rennt im Schnee."
 HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
@@ -547,7 +548,7 @@ def test_a_web_page_in_ascii_stays_in_ascii(open_page: Any) -> None:
 def test_files_that_cannot_be_read_say_why(open_page: Any, server: StandIn) -> None:
     page = open_page(refused=True)
     for name, content, reason in (
-        ("a.docx", "x", "Only .txt, .html, .htm are translated here."),
+        ("a.exe", "x", f"Only {', '.join(endings())} are translated here."),
         (
             "b.txt",
             b"\xff\xfe\x00",

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from weft.documents.document import Document, Reading, TextDocument
 from weft.documents.formats.html import open_html, read_html
 from weft.documents.formats.plain import open_plain, read_plain
+from weft.documents.formats.subtitles import open_srt, open_vtt
 from weft.errors import UsageError
 
 Open = Callable[[bytes, Reading], Document[bytes]]
@@ -40,6 +41,8 @@ FORMATS = {
     for row in (
         Format("text", (".txt",), open_plain, read_plain),
         Format("html", (".html", ".htm"), open_html, read_html),
+        Format("srt", (".srt",), open_srt),
+        Format("vtt", (".vtt",), open_vtt),
     )
 }
 

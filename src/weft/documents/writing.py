@@ -97,7 +97,8 @@ class _Writer:
             parts.append(self._shown(item, boundary))
             before = item
             tags = []
-        if before:
+        has_own = any(tag.before or tag.after for tag in tags)
+        if before and not (white and has_own):
             white = self._white_between(before, None, boundary)
         return parts + _with_white(tags, white)
 

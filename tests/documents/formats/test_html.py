@@ -282,3 +282,9 @@ def test_white_space_around_items_is_that_of_their_neighbours() -> None:
     assert one("one ({0}), two", "ein zwei", (0, 4, 0, 3), (5, 8, 4, 8)) == (
         "ein ({0}) zwei"
     )
+
+
+def test_white_space_after_a_tag_stays_where_an_empty_one_is_inside_it() -> None:
+    source = "<p>see <b>this<!-- c --></b> page</p>"
+    written = translate_document(read_html(source), lambda s: list(map(upper, s)))
+    assert written == "<p>SEE <b>THIS<!-- c --></b> PAGE</p>"

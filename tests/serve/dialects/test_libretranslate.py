@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from weft.documents.registry import endings
 from weft.serve.limits import Limits
 
 from .conftest import StandIn, model
@@ -263,7 +264,7 @@ def test_the_settings_of_pages(ask: TestClient) -> None:
         "keyRequired": False,
         "suggestions": True,
         "filesTranslation": True,
-        "supportedFilesFormat": [".txt", ".html", ".htm"],
+        "supportedFilesFormat": endings(),
         "language": {
             "source": {"code": "en", "name": "English"},
             "target": {"code": "de", "name": "German"},

@@ -298,7 +298,7 @@ def test_texts_of_a_file_translated_by_themselves_make_the_translated_file(
 
 def test_what_cannot_be_divided_says_why(ask: TestClient) -> None:
     for name, content, said in (
-        ("a.docx", b"x", "the file: documents have one of the endings .txt, .html, .htm"),
+        ("a.exe", b"x", "the file: documents have one of the endings .txt, .html, .htm"),
         ("a.txt", b"\xff", "the file: byte 1 is not UTF-8; save the file as UTF-8"),
         ("a.html", "<meta charset=latin1>ä".encode(), "says that its charset is latin1"),
     ):  # fmt: skip
