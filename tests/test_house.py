@@ -107,6 +107,7 @@ training.trainer: config folder.layout kernels training.checkpoint training.dist
 training.budget: config folder.durable training.schedule training.trainer
 
 predict: config data decoding engine predict
+predict.document: documents predict
 documents: documents
 tasks: config data engine evaluation folder kernels model predict recipes tasks training
 tasks.task: config data folder kernels

@@ -23,8 +23,8 @@ from safetensors.numpy import load_file, save_file
 
 import weft
 from weft.cli.answers import translation_cells
+from weft.cli.doubts import doubts_of
 from weft.cli.guesses import Guesses
-from weft.cli.use import _doubts
 from weft.engine.from_model import weights_of
 from weft.engine.stream import source_shares
 from weft.folder.model_folder import TranslationConfig, open_model_folder
@@ -72,9 +72,9 @@ REFUSED = {
     "in.csv": "a,b\n",
     "in.tsv": "a\tb\n",
     "in.jsonl": '{"text": "a"}\n',
-    "in.po": 'msgid "a"\nmsgstr "b"\n',
+    "messages": 'msgid "a"\nmsgstr "b"\n',
     "in": "<?xml version='1.0'?><xliff/>",
-    "in.docx": "PK\x03\x04",
+    "in.doc": "PK\x03\x04",
     "in.txt": "%PDF-1.4",
 }
 
@@ -95,9 +95,9 @@ def test_files_that_are_no_lines_are_refused_with_their_remedy(
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("page.html", "<!DOCTYPE html>", "an HTML page"),
-        ("film.srt", "1\n00:00:01,000 --> 00:00:02,000\ncat\n", "subtitles (SRT)"),
-        ("page.md", "# cat sees", "Markdown"),
+        ("page", "<!DOCTYPE html>", "an HTML page"),
+        ("film", "1\n00:00:01,000 --> 00:00:02,000\ncat\n", "subtitles (SRT)"),
+        ("page.xml", "<cat/>", "XML"),
     ],
 )
 def test_lines_that_may_be_meant_are_taken_with_a_warning(
@@ -768,15 +768,15 @@ def config(tiny_folder: Path) -> TranslationConfig:
 def test_an_empty_translation_is_called_empty(config: TranslationConfig) -> None:
     usual = DecodingSettings()
     nothing = Prediction("", -1.0, 0, [], [])
-    (said,) = _doubts(nothing, "cat sees dog.", config, usual)
+    (said,) = doubts_of(nothing, "cat sees dog.", config, usual)
     assert said.startswith("empty: the model answers nothing; --beam-size 1, a larger")
-    assert _doubts(nothing, " ", config, usual) == []
+    assert doubts_of(nothing, " ", config, usual) == []
     partly = Prediction("Hund.", -1.0, 2, [], [], empty=True)
-    (said,) = _doubts(partly, "cat sees dog. cat.", config, usual)
+    (said,) = doubts_of(partly, "cat sees dog. cat.", config, usual)
     assert said.startswith("empty: the model answers nothing to one of its sentences")
     assert "--beam-size 1" in said
     brief = Prediction("Hund.", -1.0, 1, [], [], short=True)
-    (said,) = _doubts(brief, "cat sees dog. cat.", config, usual)
+    (said,) = doubts_of(brief, "cat sees dog. cat.", config, usual)
     assert said.startswith("short: far fewer tokens for its source than nearly all")
     assert said.endswith(
         "if the text is several sentences, give each on a line of its own"
@@ -802,15 +802,15 @@ def test_no_remedy_is_named_that_the_settings_refuse_or_that_changes_nothing(
         Prediction("", -1.0, 0, [], []),
         Prediction("Hund.", -1.0, 2, [], [], empty=True),
     ):
-        (said,) = _doubts(empty, "cat sees dog.", config, asked)
+        (said,) = doubts_of(empty, "cat sees dog.", config, asked)
         assert re.findall(r"--[a-z-]+", said) == remedies
         assert said.endswith("more training or more text like this may give text")
     greedy = config.decoding.model_copy(update={"beam_size": 1})
     alone = config.model_copy(update={"decoding": greedy})
-    (said,) = _doubts(Prediction("", -1.0, 0, [], []), "a", alone, asked)
+    (said,) = doubts_of(Prediction("", -1.0, 0, [], []), "a", alone, asked)
     assert "--beam-size" not in said
     endless = Prediction("a a a", -1.0, 1, [], [], repetition=True)
-    (said,) = _doubts(endless, "cat sees dog.", config, asked)
+    (said,) = doubts_of(endless, "cat sees dog.", config, asked)
     assert ("--no-repeat-ngrams" in said) == ("exhaustive" not in options)
 
 
@@ -829,9 +829,9 @@ def test_what_gives_more_translations_is_told_by_how_they_are_found(
     config: TranslationConfig, options: dict[str, Any], end: str
 ) -> None:
     two = Prediction("a", -1.0, 1, [Alternative("a", -1.0, False)] * 2, [])
-    (said,) = _doubts(two, "cat.", config, DecodingSettings(n_best=3, **options))
+    (said,) = doubts_of(two, "cat.", config, DecodingSettings(n_best=3, **options))
     assert said == f"fewer: only 2 different of the 3 translations {end}"
-    assert _doubts(two, "cat.", config, DecodingSettings(n_best=2, **options)) == []
+    assert doubts_of(two, "cat.", config, DecodingSettings(n_best=2, **options)) == []
 
 
 @pytest.mark.parametrize(
@@ -850,17 +850,17 @@ def test_a_translation_that_comes_to_no_end_is_said_to_be_cut_at_its_own_limit(
     end = (
         f"truncated: the translation came to no end and was cut at its limit; {remedy}"
     )
-    assert _doubts(endless, "cat sees dog.", config, usual) == [end]
+    assert doubts_of(endless, "cat sees dog.", config, usual) == [end]
     # no larger limit helps what repeats itself
     again = replace(endless, repetition=True)
-    cut, remedy = _doubts(again, "cat sees dog.", config, usual)
+    cut, remedy = doubts_of(again, "cat sees dog.", config, usual)
     assert cut == "truncated: the translation was cut, as it repeats itself"
     assert remedy.endswith("--no-repeat-ngrams 3 forbids that")
     # where both were cut, both are said; a table's note has the word once
     both = replace(endless, source_cut=True)
     full = config.model_copy(update={"max_src_len": config.model.max_len})
     for key, limited in (("data.max_len", config), ("model.max_len", full)):
-        source, output = _doubts(both, "cat sees dog.", limited, usual)
+        source, output = doubts_of(both, "cat sees dog.", limited, usual)
         assert source.startswith("truncated: a sentence is longer than the model reads")
         assert source.endswith(f" with a larger {key}")
     assert output == end
@@ -1275,7 +1275,7 @@ def test_repeated_ngrams_are_to_be_forbidden_only_of_sentences(
     text: str, forbids: bool, config: TranslationConfig
 ) -> None:
     endless = Prediction("a a a", -1.0, 1, [], [], repetition=True)
-    said = _doubts(endless, text, config, DecodingSettings())
+    said = doubts_of(endless, text, config, DecodingSettings())
     assert len(said) == 1
     assert ("--no-repeat-ngrams" in said[0]) == forbids
 

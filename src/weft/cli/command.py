@@ -75,6 +75,8 @@ class Command(TyperCommand):
             helps = [argument.help or "" for argument in arguments]
             lines += _heading("Arguments")
             lines += columns(zip(words, helps, strict=True), width)
+        if verb == "translate":
+            lines += ["", *wrapped(_about_documents(), width)]
         research = RESEARCH.get(verb, set())
         for heading, part in _under_headings(options, research):
             rows = [(self._names(p), _explained(p)) for p in part]
@@ -191,6 +193,12 @@ def _under_headings(
     yield "Options", usual
     if special:
         yield "For research", special
+
+
+def _about_documents() -> str:
+    from weft.cli.document import about_documents
+
+    return about_documents()
 
 
 def _heading(text: str) -> list[str]:

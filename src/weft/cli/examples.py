@@ -32,6 +32,7 @@ EXAMPLES = {
     "translate": (
         'weft translate runs/mine "A man is standing."',
         "weft translate runs/mine --input a.txt --output b.txt",
+        "weft translate runs/mine page.html --output seite.html",
     ),
     "generate": ("weft generate runs/plays --prompt ROMEO: --temperature 0.7",),
     "classify": (
@@ -120,7 +121,7 @@ PAGES = {
     "check": "docs/checking.md",
     "train": "docs/translation.md, docs/classification.md, docs/language-modelling.md; every key: docs/recipes.md",
     "finish": "docs/translation.md#continuing-a-run",
-    "translate": "docs/translation.md#translating",
+    "translate": "docs/translation.md#translating, docs/documents.md",
     "generate": "docs/language-modelling.md#generating-text",
     "classify": "docs/classification.md#using-it",
     "detect": "docs/translation.md#which-language-is-it",

@@ -27,7 +27,7 @@ class Answer(Protocol):
 class Guesses:
     """The words that were never seen in training, and the answers that are unusually unsure.
 
-    `unit` is what a text is: a line, or a row of a table.
+    `unit` is what a text is: a line, or a row of a table; "" where its name says that.
     """
 
     def __init__(self, unit: str = "line") -> None:
@@ -189,6 +189,6 @@ class GuessedLabels(Guesses):
 
 def _which(unit: str, names: Sequence[str], number: int) -> str:
     """Return the names of the first of `number` lines or rows."""
-    units = f"{unit}s" if number > 1 else unit
+    units = f"{unit}s " if number > 1 else f"{unit} "
     more = ", ..." if number > len(names) else ""
-    return f"{units} {', '.join(names)}{more}"
+    return f"{units if unit else ''}{', '.join(names)}{more}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 from weft import DEMO
 from weft.cli.hints import about_order
-from weft.cli.use import naming_options, opened
+from weft.cli.models import naming_options, opened
 from weft.errors import UsageError
 from weft.folder.layout import is_finished, refuse_no_model
 

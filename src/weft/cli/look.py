@@ -13,10 +13,10 @@ from weft.cli.inspected import (
     refuse_words,
     split_texts,
 )
+from weft.cli.models import naming_options, opened
 from weft.cli.options import AsJson, BeamSize, Folder, FromDemo
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
-from weft.cli.use import naming_options, opened
 from weft.console import stages
 from weft.console.wording import remark, say_lines
 from weft.errors import UsageError, require_matplotlib

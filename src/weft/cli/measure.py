@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.models import naming_options, opened, refuse_idle, together
 from weft.cli.options import (
     AsJson,
     BeamSize,
@@ -21,7 +22,6 @@ from weft.cli.options import (
 )
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, reading_lines, sink
-from weft.cli.use import naming_options, opened, refuse_idle, together
 from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import UsageError

@@ -28,11 +28,40 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", help="Output file. Default: standard output."),
 ]
-Column = Annotated[
-    str | None,
+TextsOrDocument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TEXT",
+        help="Texts, or the file of a document. Default: read --input or standard input.",
+    ),
+]
+InputOrDocument = Annotated[
+    Path | None,
+    typer.Option(
+        "--input", help="Input file, one text per line; or a table, or a document."
+    ),
+]
+OutputOrDocument = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        help="Output file. Default: standard output; for report.docx report.de.docx beside it.",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
     typer.Option(
         "--column",
-        help="With a table as --input: the column to translate, by name or number.",
+        help="With a table as --input: the column to translate, by name or number; "
+        "of a document repeatable.",
+    ),
+]
+AsDocument = Annotated[
+    bool,
+    typer.Option(
+        "--document",
+        help="Take the input as a document, also where its ending is .txt or that of a table; "
+        "--column is then what is translated in it.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON object per line.")]

@@ -57,7 +57,7 @@ def reading_lines(
         raise UsageError("give texts or --input, not both")
     for name in filter(os.path.isfile, text or ()):
         remark(f"weft: {name} is taken as a text; --input {name} reads the file")
-    _refuse_same_file(input_file, output_file)
+    refuse_same_file(input_file, output_file)
     with source(text, input_file) as stream:
         if not text and not is_terminal(stream):
             look_at_kind(stream, input_file, has_columns)
@@ -79,7 +79,7 @@ def reading_rows(
     """
     from weft.data.labelled import read_cell_texts, read_texts
 
-    _refuse_same_file(input_file, output_file)
+    refuse_same_file(input_file, output_file)
     dropped: Counter[str] = Counter()
     pairs: Iterator[tuple[str, Any]] = read_texts(input_file, column, dropped)
     count, digest = _measured(text for text, _ in pairs)
@@ -107,7 +107,7 @@ def reading_column(
         with reading_rows(input_file, output_file, name, as_cells) as source:
             yield source
         return
-    _refuse_same_file(input_file, output_file)
+    refuse_same_file(input_file, output_file)
     dropped: Counter[str] = Counter()
     notes: list[str] = []
     count, digest = _measured(read_column(input_file, column, dropped, notes))
@@ -151,6 +151,7 @@ def look_at_kind(
     from weft.data.formats.filetype import (
         HEAD_BYTES,
         describe,
+        how_to_translate,
         type_of,
         type_of_content,
     )
@@ -171,11 +172,13 @@ def look_at_kind(
         return
     if kind.is_text or (path is None and kind.name in ("json", "jsonl")):
         remark(
-            f"weft: {name} looks like {kind.words}; its lines are taken as they are; else {kind.remedy}"
+            f"weft: {name} looks like {kind.words}; its lines are taken as they are; "
+            f"else {kind.remedy}{how_to_translate(kind, path)}"
         )
         return
-    remedy = kind.remedy
+    remedy = kind.remedy + how_to_translate(kind, path)
     if is_table(path):
+        remedy = kind.remedy
         if has_columns:
             remedy = f"for {one_column}"
         remedy += "; or give it as standard input, for its lines as they are"
@@ -192,7 +195,8 @@ def _has_tabs(head: bytes) -> bool:
     return len(texts) > 1 and all(b"\t" in text for text in texts)
 
 
-def _refuse_same_file(input_file: Path | None, output_file: Path | None) -> None:
+def refuse_same_file(input_file: Path | None, output_file: Path | None) -> None:
+    """Raise UsageError where the output would be written over the input."""
     if input_file is None or output_file is None:
         return
     if output_file.exists() and output_file.samefile(input_file):
@@ -252,7 +256,7 @@ def sink(path: Path | None) -> Iterator[TextIO]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
     else:
-        _refuse_no_file(path)
+        refuse_no_file(path)
         with (
             durable.replacing(path) as temporary,
             temporary.open("w", encoding="utf-8", newline="\n") as file,
@@ -283,7 +287,7 @@ def growing_sink(
         with sink(path) as out:
             yield out, 0
         return
-    _refuse_no_file(path)
+    refuse_no_file(path)
     with durable.growing(path, facts) as (file, done):
         if done:
             remark(f"weft: {path}: continues after line {done:,}")
@@ -298,7 +302,8 @@ def growing_sink(
             out.detach()
 
 
-def _refuse_no_file(path: Path) -> None:
+def refuse_no_file(path: Path) -> None:
+    """Raise UsageError or FolderError where no file can be written at a path."""
     from weft.folder import durable
 
     if path.is_dir():
@@ -307,12 +312,14 @@ def _refuse_no_file(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def progress(count: int | None, done: int) -> Iterator[Callable[[], None]]:
+def progress(
+    count: int | None, done: int, units: str = "lines", fewest: int = CHUNK
+) -> Iterator[Callable[[], None]]:
     """Show a progress bar while the block runs; yield a function to call after each line.
 
-    There is no bar without a terminal, or for fewer than `CHUNK` lines.
+    There is no bar without a terminal, or for fewer than `fewest` lines or other units.
     """
-    if count is None or count < CHUNK or not sys.stderr.isatty():
+    if count is None or count < fewest or not sys.stderr.isatty():
         yield lambda: None
         return
     from rich.console import Console
@@ -325,7 +332,7 @@ def progress(count: int | None, done: int) -> Iterator[Callable[[], None]]:
     )
 
     columns = (
-        TextColumn("lines"),
+        TextColumn(units),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

@@ -1,10 +1,7 @@
 """Verbs that use a model: translate, generate, classify."""
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, repeat, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,17 +18,22 @@ from weft.cli.answers import (
     refuse_other_form,
     translation_cells,
 )
+from weft.cli.document import Asked, document_of, translate_document
+from weft.cli.doubts import doubts_of
 from weft.cli.guesses import GuessedLabels, Guesses
+from weft.cli.models import Translators, facts_of, naming_options, opened, refuse_idle
 from weft.cli.options import (
     Alignments,
+    AsDocument,
     AsJson,
     BeamSize,
-    Column,
+    Columns,
     CoveragePenalty,
     Ensemble,
     Exhaustive,
     Folder,
     Input,
+    InputOrDocument,
     Kernels,
     LengthPenalty,
     Mbr,
@@ -39,11 +41,13 @@ from weft.cli.options import (
     NoRepeatNgrams,
     NumBest,
     Output,
+    OutputOrDocument,
     Precision,
     Prefix,
     Seed,
     Temperature,
     Texts,
+    TextsOrDocument,
     TopK,
     TopP,
     UsesShortlist,
@@ -61,19 +65,13 @@ from weft.cli.streams import (
     sink,
 )
 from weft.console.wording import remark
-from weft.errors import FolderError, UsageError
-from weft.folder.layout import newer_state, refuse_other_task
+from weft.errors import UsageError
+from weft.folder.layout import refuse_other_task
 
 if TYPE_CHECKING:
-    from weft.config import DecodingSection
     from weft.data.formats.table_form import TableForm
-    from weft.folder.model_folder import TranslationConfig
     from weft.predict.classifier import Classification
     from weft.predict.prediction import Prediction
-    from weft.predict.settings import DecodingSettings
-    from weft.predict.translator import Translator
-    from weft.tasks.task import Task
-    from weft.tasks.translation import Translation
 
 MOST_DOUBTS = 20  # printed one by one
 _FOR_TABLE = "for a table give --column NAME and a name that ends in .csv"
@@ -81,10 +79,11 @@ _FOR_TABLE = "for a table give --column NAME and a name that ends in .csv"
 
 def translate(
     folder: Folder,
-    text: Texts = None,
-    input_file: Input = None,
-    output_file: Output = None,
-    column: Column = None,
+    text: TextsOrDocument = None,
+    input_file: InputOrDocument = None,
+    output_file: OutputOrDocument = None,
+    columns: Columns = None,
+    as_document: AsDocument = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     n_best: NumBest = 1,
@@ -106,15 +105,12 @@ def translate(
     kernels: Kernels = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Translate texts: one output line for each input line or table row, in order."""
+    """Translate texts, a line of output for each line or table row; or a document as it stands."""
     refuse_other_task(folder, "translation")
     refuse_broken({"--prefix": prefix})
     if alignments and not as_json:
         raise UsageError("--alignments are written with --json alone; give that too")
-    if column is not None and (text or input_file is None):
-        raise UsageError("--column is one of a table's; give the table by --input FILE")
     from weft.predict.settings import DecodingSettings
-    from weft.tasks.translation import Translation
 
     with naming_options(DecodingSettings.__dataclass_fields__):
         settings = DecodingSettings(
@@ -135,6 +131,14 @@ def translate(
             no_repeat_ngrams=no_repeat_ngrams,
             shortlist=shortlist,
         )
+    models = Translators(folder, ensemble or [], precision, kernels)
+    names = tuple(columns or ())
+    document = document_of(text or [], input_file, names, as_document)
+    if document is not None:
+        asked = Asked(document, output_file, names, as_json)
+        translate_document(asked, models, settings)
+        return
+    column = _only_column(names, text, input_file)
     form = _table_form(input_file, output_file, column, n_best, as_json)
     if input_file is not None and column is not None:
         reading = reading_column(input_file, output_file, column, form is not None)
@@ -143,22 +147,14 @@ def translate(
     with reading as source:
         has_table = form is not None
         refuse_other_form(output_file, input_file, as_json, has_table, _FOR_TABLE)
-        task = opened(folder, precision, kernels)
-        assert isinstance(task, Translation)
-        others = ensemble or []
-        model = together(task, others, precision, kernels)
-        refuse_idle(precision, model.engine)
+        found = models.open()
+        task = found.task
+        model = found.model
         facts: dict[str, Any] = {}
         table = AnswerTable(form, TRANSLATION_COLUMNS) if form is not None else None
         # an interrupted table cannot be continued: its lines are not its rows
         if input_file is not None and table is None and (n_best == 1 or as_json):
-            facts = _facts(folder, source) | asdict(settings)
-            facts |= {
-                "json": as_json,
-                "engine": model.engine is not None,
-                "ensemble": [_digest(other) for other in others],
-                "precision": task.machine.precision,
-            }
+            facts = models.facts(source.sha256, settings, found) | {"json": as_json}
         guesses = Guesses(source.unit)
 
         def answers(first: int) -> Iterator[tuple[str, list[str]]]:
@@ -170,7 +166,7 @@ def translate(
             for number, (prediction, line, row) in enumerate(triples, start=first + 1):
                 guesses.see(prediction, number, named_row(number, row, form))
                 guesses.unaligned += prediction.is_unaligned
-                doubts = _doubts(prediction, line, task.config, settings)
+                doubts = doubts_of(prediction, line, task.config, settings)
                 if table is not None:
                     cells = translation_cells(prediction, doubts)
                     output = table.row(row, cells)
@@ -220,7 +216,7 @@ def classify(
         facts: dict[str, Any] = {}
         # an interrupted table cannot be continued: its lines are not its rows
         if input_file is not None and form is None:
-            facts = _facts(folder, source)
+            facts = facts_of(folder, source.sha256)
             facts |= {"all": all_labels, "json": as_json}
         labels = model.labels if all_labels else []
         separator = task.config.label_separator or ""
@@ -367,83 +363,6 @@ def _write(
         remark(f"weft: {line}")
 
 
-def _facts(folder: Path, source: Lines) -> dict[str, Any]:
-    """Return what an output depends on, apart from the settings."""
-    from weft.folder.model_folder import VERSION
-
-    return {"version": VERSION, "model": _digest(folder), "input": source.sha256}
-
-
-def _digest(folder: Path) -> str:
-    """Return the SHA-256 of a model folder's manifest, which lists the hashes of its files."""
-    from weft.folder import durable
-
-    manifest = folder / durable.MANIFEST
-    return durable.sha256_of(manifest) if manifest.is_file() else ""
-
-
-def together(
-    task: "Translation", folders: list[Path], precision: str, kernels: str
-) -> "Translator":
-    """Return the model, as an ensemble with those in the folders."""
-    from weft.tasks.opening import load_predictor
-
-    for folder in folders:
-        refuse_other_task(folder, task.name)
-    model = task.predictor()
-    others = [load_predictor(folder, precision, kernels) for folder in folders]
-    for folder, other in zip(folders, others, strict=True):
-        if reason := model.difference(other):
-            raise UsageError(f"--ensemble {folder}: {reason}")
-    return model.ensemble(*others) if others else model
-
-
-def opened(
-    folder: Path, precision: str = "float32", kernels: str = "auto"
-) -> "Task[Any, Any]":
-    """Load the model in a folder, and say so where it has no engine on this machine."""
-    from weft.tasks.opening import load_task
-
-    with naming_options(["precision", "kernels"]):
-        task = load_task(folder, precision, kernels, is_command=True)
-    if reason := task.why_no_engine():
-        remark(f"weft: without native kernels ({reason}) this takes longer")
-    with suppress(FolderError):  # the model itself is sound
-        if newer := newer_state(folder):
-            remark(f"weft: note: {newer}")
-    return task
-
-
-def refuse_idle(precision: str, engine: object | None) -> None:
-    """Raise UsageError for a precision without effect: without an engine, all is float32."""
-    if engine is None and precision not in ("float32", "auto"):
-        raise UsageError(
-            f"--precision {precision}: this model has no engine on this machine; leave it out"
-        )
-
-
-@contextmanager
-def naming_options(names: Iterable[str]) -> Iterator[None]:
-    """Replace the names of settings in a UsageError by those of options.
-
-    A name of one word is replaced at the beginning of the message only.
-    """
-    try:
-        yield
-    except UsageError as error:
-        pattern = "|".join(_name_in_message(name) for name in names)
-        message = re.sub(pattern, _as_option, str(error))
-        raise UsageError(message) from None
-
-
-def _name_in_message(name: str) -> str:
-    return rf"\b{name}\b" if "_" in name else rf"^{name}\b"
-
-
-def _as_option(name: re.Match[str]) -> str:
-    return "--" + name[0].replace("_", "-")
-
-
 def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
     """Return the doubts about an answer; what is counted at the end, only on a terminal."""
     doubts = []
@@ -456,75 +375,20 @@ def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
     return doubts
 
 
-def _doubts(
-    prediction: "Prediction",
-    text: str,
-    config: "TranslationConfig",
-    settings: "DecodingSettings",
-) -> list[str]:
-    """Return the doubts about a translation of `text`, with what may help: of the options only
-    those that the settings allow.
-    """
-    from weft.predict.prediction import HOW_TO_CHANGE, HOW_TO_READ_ALL
-    from weft.predict.text import looks_like_sentence
-
-    doubts = []
-    if prediction.source_cut:
-        doubts.append(
-            "truncated: a sentence is longer than the model reads, and its end was not translated; "
-            f"{HOW_TO_READ_ALL[config.limiting_key]}"
+def _only_column(
+    names: Sequence[str], text: Sequence[str] | None, input_file: Path | None
+) -> str | None:
+    """Return the column of a table that is asked for, if any. Raises UsageError."""
+    if not names:
+        return None
+    if text or input_file is None:
+        raise UsageError("--column is one of a table's; give the table by --input FILE")
+    if len(names) > 1:
+        raise UsageError(
+            f"--column is given {len(names)} times; one column gets a translation beside it, "
+            "and with --document all of them are translated where they stand"
         )
-    if prediction.output_limit is not None and prediction.repetition:
-        doubts.append("truncated: the translation was cut, as it repeats itself")
-    elif prediction.output_limit is not None:
-        remedy = HOW_TO_CHANGE[prediction.output_limit]
-        doubts.append(
-            f"truncated: the translation came to no end and was cut at its limit; {remedy}"
-        )
-    if prediction.repetition:
-        again = "repetition: it says the same again and again"
-        if not looks_like_sentence(text):
-            again += "; its input is no sentence"
-        elif not settings.exhaustive:
-            again += "; --no-repeat-ngrams 3 forbids that"
-        doubts.append(again)
-    if text.strip() and not prediction.text.strip():
-        remedy = _how_to_get_text(config.decoding, settings)
-        doubts.append(f"empty: the model answers nothing; {remedy}")
-    elif prediction.empty:
-        remedy = _how_to_get_text(config.decoding, settings)
-        doubts.append(
-            f"empty: the model answers nothing to one of its sentences, which is missing; {remedy}"
-        )
-    elif prediction.short:
-        doubts.append(
-            "short: far fewer tokens for its source than nearly all translations have in training; about half "
-            "or more may be missing; if the text is several sentences, give each on a line of its own"
-        )
-    if 0 < len(prediction.n_best) < settings.n_best:
-        fewer = (
-            f"fewer: only {len(prediction.n_best)} different of the {settings.n_best} "
-            "translations asked for"
-        )
-        if settings.mbr is not None:
-            fewer += "; more samples (--mbr) or a higher --temperature may give more"
-        elif settings.exhaustive:
-            fewer += "; a larger --exhaustive may give more"
-        doubts.append(fewer)
-    return doubts
-
-
-def _how_to_get_text(recipe: "DecodingSection", settings: "DecodingSettings") -> str:
-    """Say what may give text where a translation is empty."""
-    more = "more training or more text like this may give text"
-    if settings.sampling is not None:
-        is_drawn = settings.sampling.temperature > 0
-        return f"another --seed, {more}" if is_drawn else more
-    if settings.exhaustive:
-        return f"a larger --length-penalty, {more}"
-    if settings.beams(recipe).beam_size == 1:
-        return more
-    return f"--beam-size 1, a larger --length-penalty, {more}"
+    return names[0]
 
 
 def _table_form(

@@ -7,6 +7,7 @@ each segment; every other character of the skeleton stays.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 from weft.errors import UsageError
@@ -175,9 +176,18 @@ class TextDocument:
 
     def place(self, number: int) -> str:
         """Return the line that a segment begins in."""
-        before = "".join(self.skeleton[: number + 1])
-        before += "".join(segment.source for segment in self.segments[:number])
-        return f"line {before.count(chr(10)) + 1}"
+        return f"line {self._lines[number]}"
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        """Return the line that each segment begins in, from 1."""
+        found = []
+        line = 1
+        for stretch, segment in zip(self.skeleton, self.segments, strict=False):
+            line += stretch.count("\n")
+            found.append(line)
+            line += segment.source.count("\n")
+        return found
 
     def write(self, translations: Sequence[Written]) -> str:
         """Return the text with each segment's source replaced."""

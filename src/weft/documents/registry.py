@@ -21,7 +21,8 @@ class Format:
 
     `endings` are those of file names, with the dot. `open` reads a file from its bytes; `read`
     text, where a piece of it alone means something. `needs` are the packages without which it
-    cannot be read, by the names that they are imported with.
+    cannot be read, by the names that they are imported with. With `has_columns`, `Reading.columns`
+    say which of its columns or keys are translated.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Format:
     open: Open
     read: Read | None = None
     needs: tuple[str, ...] = ()
+    has_columns: bool = False
 
     @property
     def missing(self) -> list[str]:

@@ -116,28 +116,55 @@ def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, in
     UsageError where it was begun with other `facts` or another process is writing it, FolderError
     where it cannot be written.
     """
-    partial = _partial(path)
-    record = partial.with_name(f"{partial.name}.json")
     with _as_folder_error(path):
-        with partial.open("a+b") as file:
-            _refuse_second_writer(file, partial)
-            if file.seek(0, os.SEEK_END):
-                _refuse_other_facts(partial, record, facts)
-            else:
-                write_json(record, facts)
-            lines = _cut_to_whole_lines(file)
-            try:
-                yield file, lines
-            except BaseException:
-                if not file.seek(0, os.SEEK_END):  # there is nothing to continue
-                    partial.unlink()
-                    record.unlink()
-                raise
+        with _continued(path, facts) as (file, lines):
+            yield file, lines
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
-        record.unlink()
+        os.replace(_partial(path), path)
+        _record(path).unlink()
         sync(path.parent)
+
+
+@contextlib.contextmanager
+def collecting(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, int]]:
+    """Yield a file of lines beside `path` and their number: what is collected before `path` can be
+    written.
+
+    It goes at the end of the block, in which `path` is written; an interrupted writer's is
+    continued. Raises as `growing` does.
+    """
+    with _as_folder_error(path):
+        with _continued(path, facts) as found:
+            yield found
+        _partial(path).unlink()
+        _record(path).unlink()
+
+
+@contextlib.contextmanager
+def _continued(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, int]]:
+    """Yield the partial file of `path` and its number of lines; an empty one goes on errors."""
+    partial = _partial(path)
+    record = _record(path)
+    with partial.open("a+b") as file:
+        _refuse_second_writer(file, partial)
+        if file.seek(0, os.SEEK_END):
+            _refuse_other_facts(partial, record, facts)
+        else:
+            write_json(record, facts)
+        lines = _cut_to_whole_lines(file)
+        try:
+            yield file, lines
+        except BaseException:
+            if not file.seek(0, os.SEEK_END):  # there is nothing to continue
+                partial.unlink()
+                record.unlink()
+            raise
+
+
+def _record(path: Path) -> Path:
+    partial = _partial(path)
+    return partial.with_name(f"{partial.name}.json")
 
 
 def _partial(path: Path) -> Path:

@@ -23,6 +23,7 @@ _TABLES = {  # by the delimiter of CSV, where it is no comma
     "\t": FILE_TYPES["tsv"].words,
 }
 _NO_REMEDIES: Mapping[str, str] = MappingProxyType({})
+_QT = re.compile(r"(?:<\?xml[^<>]*>\s*)?<(?:!DOCTYPE )?TS\b")
 _TIMES = re.compile(r"\d+[ ]*\r?\n\d+:\d\d:\d\d[,.]\d{1,3}[ ]*-->")
 _OBJECT = re.compile(r'\[?\s*\{\s*"[^"\n]{0,200}"\s*:')
 
@@ -53,7 +54,8 @@ def accepted_type(
             )
     kind = type_of(path)
     if kind is not None and kind.name not in accepted:
-        remedy = remedies.get(kind.name, kind.remedy)
+        own = kind.remedy + how_to_translate(kind, path)
+        remedy = remedies.get(kind.name, own)
         raise DataError(f"{path}: is {describe(path, kind)}, not {wanted}; {remedy}")
     if not read_head(path):
         raise DataError(f"{path}: is empty (0 bytes)")
@@ -70,6 +72,21 @@ def describe(path: Path, kind: FileType) -> str:
         return kind.words
     stands_there = delimiter.encode() in read_head(path, HEAD_BYTES)
     return _TABLES.get(delimiter, kind.words) if stands_there else kind.words
+
+
+def how_to_translate(kind: FileType, path: Path | None) -> str:
+    """Say how weft translate takes a file as a document, behind another remedy; "" where it does
+    not. Without a path, the file came by a pipe.
+    """
+    if not kind.translated:
+        return ""
+    ending = path.suffix.lower().removeprefix(".") if path else ""
+    if path and ending in kind.translated:
+        return f"; weft translate FOLDER {path} translates it"
+    if path and ending in kind.endings:  # of an older kind
+        return ""
+    name = f"FILE.{kind.translated[0]}"
+    return f"; named {name}, weft translate FOLDER {name} translates it"
 
 
 def type_of_name(path: Path) -> FileType | None:
@@ -107,7 +124,7 @@ def type_of_content(head: bytes) -> FileType | None:
         if head.startswith(kind.signatures):
             return kind
     text = decode_head(head).lstrip()
-    for look in (_tagged, _messages, _subtitles, _json):
+    for look in (_qt, _tagged, _messages, _subtitles, _json):
         if name := look(text):
             return FILE_TYPES[name]
     return None
@@ -121,6 +138,11 @@ def decode_head(head: bytes) -> str:
     if head[:4].count(0):  # of UTF-16 without a mark, as XML may be
         return head.replace(b"\0", b"").decode("ascii", "replace")
     return head.decode("utf-8", "replace")
+
+
+def _qt(text: str) -> str:
+    """Return "ts" for messages of Qt; by their name they might be a program's source."""
+    return "ts" if _QT.match(text) else ""
 
 
 def _tagged(text: str) -> str:

@@ -32,9 +32,10 @@ class FileType:
     task: the one that a file is most likely for; "" where that is open. read_pairs: opens it as
     pairs; None for a type that holds none. has_sentences: its lines may also be sentences, of one
     language or of one of two aligned files. table: how its rows are written, "" for a type without
-    rows. documents: whether a language model trains on its text: "yes"; "raw": as it stands, with
-    data.raw alone; "no". is_text: a person may want its lines to be translated or classified as
-    they are.
+    rows. translated: the endings of those of its files that weft translate reads and writes again
+    as documents. documents: whether a language model trains on its text: "yes"; "raw": as it
+    stands, with data.raw alone; "no". is_text: a person may want its lines to be translated or
+    classified as they are.
     """
 
     name: str
@@ -48,6 +49,7 @@ class FileType:
     read_pairs: PairReader | None = None
     has_sentences: bool = False
     table: Literal["", "csv", "tsv", "json"] = ""
+    translated: tuple[str, ...] = ()
     documents: Literal["yes", "raw", "no"] = "raw"
     is_text: bool = False
 
@@ -61,6 +63,7 @@ _ROWS = (
         root="tmx",
         task="translation",
         read_pairs=open_tmx,
+        translated=("tmx",),
     ),
     FileType(
         name="xliff",
@@ -69,6 +72,7 @@ _ROWS = (
         endings=("xlf", "xliff", "sdlxliff", "mqxliff", "mxliff"),
         root="xliff",
         task="translation",
+        translated=("xlf", "xliff"),
     ),
     FileType(
         name="po",
@@ -76,6 +80,7 @@ _ROWS = (
         remedy="export it as TMX (po2tmx does), or write source<TAB>target lines",
         endings=("po", "pot"),
         task="translation",
+        translated=("po", "pot"),
     ),
     FileType(
         name="ftl",
@@ -83,6 +88,22 @@ _ROWS = (
         remedy=_EXPORT,
         endings=("ftl",),
         task="translation",
+        is_text=True,
+        translated=("ftl",),
+    ),
+    FileType(
+        name="ts",
+        words="a Qt translation file, the messages of a program",
+        remedy=_EXPORT,
+        task="translation",
+        translated=("ts",),
+    ),
+    FileType(
+        name="strings",
+        words="a file of strings (Apple), the messages of a program",
+        remedy=_EXPORT,
+        endings=("strings",),
+        translated=("strings",),
         is_text=True,
     ),
     FileType(
@@ -111,6 +132,7 @@ _ROWS = (
         endings=("json",),
         task="classification",
         table="json",
+        translated=("json",),
     ),
     FileType(
         name="jsonl",
@@ -126,6 +148,7 @@ _ROWS = (
         remedy="remove the numbers and times, one sentence per line",
         endings=("srt",),
         is_text=True,
+        translated=("srt",),
     ),
     FileType(
         name="vtt",
@@ -133,6 +156,7 @@ _ROWS = (
         remedy="remove the times, one sentence per line",
         endings=("vtt",),
         is_text=True,
+        translated=("vtt",),
     ),
     FileType(
         name="html",
@@ -141,6 +165,7 @@ _ROWS = (
         endings=("html", "htm", "xhtml"),
         root="html",
         is_text=True,
+        translated=("html", "htm", "xhtml"),
     ),
     FileType(
         name="xml",
@@ -160,6 +185,7 @@ _ROWS = (
         has_sentences=True,
         documents="yes",
         is_text=True,
+        translated=("md", "markdown"),
     ),
     FileType(
         name="rtf",
@@ -185,6 +211,7 @@ _ROWS = (
         signatures=(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",),
         named_first=True,
         documents="no",
+        translated=("docx", "pptx", "odt"),
     ),
     FileType(
         name="sheet",
@@ -193,6 +220,7 @@ _ROWS = (
         endings=("xls", "xlsx", "ods"),
         named_first=True,
         documents="no",
+        translated=("xlsx",),
     ),
     FileType(
         name="epub",
@@ -201,6 +229,7 @@ _ROWS = (
         endings=("epub",),
         named_first=True,
         documents="no",
+        translated=("epub",),
     ),
     FileType(
         name="columns",

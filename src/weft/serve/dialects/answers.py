@@ -16,6 +16,7 @@ from weft.documents.driver import fill_document, needs_alignment, texts_of, unch
 from weft.documents.formats.plain import read_plain
 from weft.documents.writing import write_segment
 from weft.errors import UsageError
+from weft.predict.document import alignment_of, for_document
 from weft.predict.prediction import Prediction
 from weft.predict.settings import USUAL, DecodingSettings
 from weft.serve.catalogue import Catalogue, ServedModel
@@ -156,9 +157,8 @@ async def translate_file(
         )
     found = await _translate(service, [document], (src, tgt), caller, Wish())
     texts = texts_of(document)
-    return await asyncio.to_thread(
-        fill_document, document, [_aligned(found[text]) for text in texts]
-    )
+    translated = [_in_document(text, found[text]) for text in texts]
+    return await asyncio.to_thread(fill_document, document, translated)
 
 
 async def _translate_documents(
@@ -226,8 +226,14 @@ def _answer(
 
 def _aligned(one: Translated) -> Aligned:
     """Return a translation with its alignment; that of a second model is not with the source."""
-    alignment = _alignment_of(one.prediction) if len(one.models) == 1 else ()
+    alignment = alignment_of(one.prediction) if len(one.models) == 1 else ()
     return Aligned(one.prediction.text, alignment)
+
+
+def _in_document(text: str, one: Translated) -> Aligned:
+    """Return a translation as a file takes it, with what a person should check."""
+    found = for_document(text, one.prediction)
+    return found if len(one.models) == 1 else replace(found, alignment=())
 
 
 def _written(document: TextDocument, translated: Iterable[Aligned]) -> list[str]:
@@ -348,14 +354,3 @@ def can_align(model: ServedModel) -> bool:
     """Return whether a model knows which words belong together; recurrent ones do not."""
     knows: bool = model.predictor.can_align
     return knows
-
-
-def _alignment_of(prediction: Prediction) -> list[tuple[int, int, int, int]]:
-    """Return pairs of words, by their places in the source and in the translation; none where the
-    model was not asked.
-    """
-    return [
-        (source.start, source.end, word.start, word.end)
-        for word in prediction.words or ()
-        for source in word.sources
-    ]

@@ -1,0 +1,431 @@
+"""A document that weft translate reads and writes again, in its own form."""
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from weft.cli.doubts import doubts_of
+from weft.cli.guesses import Guesses
+from weft.cli.models import Opened, Translators, naming_options
+from weft.cli.streams import progress, refuse_no_file, refuse_same_file, sink
+from weft.console.wording import remark
+from weft.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from weft.documents.document import Document, Translated
+    from weft.documents.registry import Format
+    from weft.predict.prediction import Prediction
+    from weft.predict.settings import DecodingSettings
+
+_CHUNK = 128  # texts that an interruption may cost
+_FEWEST = 50  # texts for which a bar is shown
+_MOST_SHOWN = 20  # notes and doubts that are printed one by one
+_PLAIN = ("text",)  # formats whose files may as well be lines
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A document to translate, and what is asked for beside it."""
+
+    path: Path
+    output: Path | None
+    columns: tuple[str, ...]
+    as_json: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """The translation of a text, as it is kept until all are done.
+
+    `remarks` go into the document, `doubts` to the terminal. The alignment has places as
+    `Translated` has them.
+    """
+
+    text: str
+    score: float | None
+    confidence: float | None
+    remarks: list[str]
+    doubts: list[str]
+    unknown_words: list[str]
+    unsure: bool
+    is_unaligned: bool
+    alignment: list[list[int]]
+    words: list[dict[str, Any]] | None
+
+    @property
+    def translated(self) -> "Translated":
+        """Return it as a document takes it."""
+        from weft.documents.document import Doubt, Translated
+
+        alignment = [(a, b, c, d) for a, b, c, d in self.alignment]
+        doubt = Doubt(tuple(self.remarks), self.confidence)
+        return Translated(self.text, alignment, doubt)
+
+
+def document_of(
+    texts: Sequence[str],
+    input_file: Path | None,
+    columns: Sequence[str],
+    is_asked: bool,
+) -> Path | None:
+    """Return the file that is translated as a document; None for texts, lines and tables.
+
+    Without being asked, that is a file whose ending says a format, but for plain text and tables.
+    Raises UsageError where a document stands among other texts.
+    """
+    if texts and input_file is not None:
+        raise UsageError("give texts or --input, not both")
+    paths = [Path(text) for text in texts]
+    if input_file is not None:
+        paths = [input_file]
+    if is_asked:
+        if len(paths) != 1:
+            raise UsageError("--document takes one file; give its name")
+        if not paths[0].is_file():
+            raise UsageError(f"{paths[0]}: no such file; --document takes one")
+        return paths[0]
+    found = [path for path in paths if _is_document(path, columns)]
+    if found and len(paths) > 1:
+        raise UsageError(
+            f"{found[0]} is a document: give it alone, and further ones with commands of their own"
+        )
+    return found[0] if found else None
+
+
+def _is_document(path: Path, columns: Sequence[str]) -> bool:
+    from weft.data.formats.filetype import type_of_name
+    from weft.documents.registry import FORMATS
+
+    try:
+        if not path.is_file():
+            return False
+    except (OSError, ValueError):  # a text that cannot be a name
+        return False
+    kind = type_of_name(path)
+    is_rows = kind is not None and kind.table != "" and kind.name != "json"
+    if is_rows or (columns and kind is not None and kind.table != ""):
+        return False
+    ending = path.suffix.lower()
+    return any(
+        ending in row.endings for row in FORMATS.values() if row.name not in _PLAIN
+    )
+
+
+def translate_document(
+    asked: Asked, models: Translators, settings: "DecodingSettings"
+) -> None:
+    """Translate a document into a file of the same format, and say what came of it."""
+    from weft.documents.registry import format_of
+
+    row = format_of(str(asked.path))
+    _refuse_options(asked, row, settings)
+    if asked.output is not None:
+        _refuse_other_format(asked.output, row)
+        refuse_same_file(asked.path, asked.output)
+        refuse_no_file(asked.output)
+    found = models.open()
+    output = asked.output or _usual_name(asked.path, found)
+    content = _read(asked.path)
+    document = _opened(row, content, asked, found)
+    settings = _with_alignments(document, settings, found, asked.as_json)
+    facts = models.facts(sha256(content).hexdigest(), settings, found)
+    facts |= {"json": asked.as_json, "columns": list(asked.columns)}
+    done = _write(document, output, settings, found, facts)
+    _report(document, done, output, found, asked.as_json)
+
+
+def _refuse_options(asked: Asked, row: "Format", settings: "DecodingSettings") -> None:
+    """Raise UsageError for options that mean nothing for a document."""
+    if settings.n_best > 1:
+        raise UsageError(
+            f"--n-best {settings.n_best}: a document has one translation of each segment; leave it out"
+        )
+    if asked.columns and not row.has_columns:
+        raise UsageError(
+            f"--column: {asked.path} has no columns that could be chosen; leave it out"
+        )
+
+
+def _refuse_other_format(output: Path, row: "Format") -> None:
+    """Raise UsageError for an output whose ending says another format than the input's."""
+    if output.suffix.lower() not in row.endings:
+        listed = " or ".join(row.endings)
+        raise UsageError(
+            f"--output {output}: the translation is written in the format of the document; name it {listed}"
+        )
+
+
+def _usual_name(path: Path, found: Opened) -> Path:
+    """Return the name of the translation where none is given: `brief.de.docx` of `brief.docx` and
+    of `brief.en.docx`.
+
+    Raises UsageError where there is such a file, or the model does not say its languages.
+    """
+    src, tgt = _languages(found)
+    if not tgt:
+        raise UsageError(
+            "the model does not say into which language it translates; name the file to write: --output FILE"
+        )
+    stem = path.stem
+    if src:
+        stem = stem.removesuffix(f".{src}")
+    output = path.with_name(f"{stem}.{tgt}{path.suffix}")
+    if output.exists():
+        raise UsageError(
+            f"{output}: exists already; name the file to write: --output FILE"
+        )
+    return output
+
+
+def _languages(found: Opened) -> tuple[str, str]:
+    """Return the languages of the model, empty where it does not say them."""
+    from weft.data.languages import UNKNOWN
+
+    config = found.task.config
+    known = {UNKNOWN: ""}
+    src, tgt = config.src_lang, config.tgt_lang
+    return known.get(src, src), known.get(tgt, tgt)
+
+
+def _read(path: Path) -> bytes:
+    from weft.data.formats.source import open_file
+
+    with open_file(path) as file:
+        return file.read()
+
+
+def _opened(
+    row: "Format", content: bytes, asked: Asked, found: Opened
+) -> "Document[bytes]":
+    """Read a document. Raises DataError for a damaged one."""
+    from weft.documents.document import Reading
+
+    reading = Reading(str(asked.path), *_languages(found), columns=asked.columns)
+    try:
+        return row.open(content, reading)
+    except UsageError as error:
+        raise DataError(str(error)) from None
+
+
+def _with_alignments(
+    document: "Document[bytes]",
+    settings: "DecodingSettings",
+    found: Opened,
+    as_json: bool,
+) -> "DecodingSettings":
+    """Return the settings, with alignments where they are of use and the model has them."""
+    from weft.documents.driver import needs_alignment
+
+    is_needed = needs_alignment(document)
+    if not found.model.can_align:
+        if is_needed:
+            remark(
+                "weft: note: this model does not say which words belong together; "
+                "tags and placeholders inside sentences go to proportional places"
+            )
+        return settings
+    wanted = is_needed or as_json or settings.alignments
+    return replace(settings, alignments=wanted)
+
+
+def _write(
+    document: "Document[bytes]",
+    output: Path,
+    settings: "DecodingSettings",
+    found: Opened,
+    facts: Mapping[str, Any],
+) -> dict[str, Done]:
+    """Translate and write a document; return the translations of its texts.
+
+    What is done is kept beside the output until that is written, so that the same command goes on
+    after an interruption.
+    """
+    from weft.documents.driver import fill_document, texts_of
+    from weft.folder import durable
+
+    texts = texts_of(document)
+    with durable.collecting(output, facts) as (file, count):
+        if count:
+            remark(f"weft: {output}: continues after {count:,} of {len(texts):,} texts")
+        done = _kept(file, output, texts[:count])
+        try:
+            _translate_rest(texts[count:], file, done, settings, found)
+        except KeyboardInterrupt:
+            remark(
+                f"weft: {output}: interrupted; {len(done):,} of {len(texts):,} texts are kept, "
+                "and the same command continues it"
+            )
+            raise
+        translated = [done[text].translated for text in texts]
+        durable.write_bytes(output, fill_document(document, translated))
+    return done
+
+
+def _kept(file: BinaryIO, output: Path, texts: Sequence[str]) -> dict[str, Done]:
+    """Read the translations of texts that an interrupted command has left, a line each."""
+    file.seek(0)
+    try:
+        found = [Done(**json.loads(line)) for line in islice(file, len(texts))]
+    except (ValueError, TypeError):
+        raise UsageError(
+            f"{output}.partial: is damaged; remove it, and give the same command again"
+        ) from None
+    file.seek(0, io.SEEK_END)
+    return dict(zip(texts, found, strict=True))
+
+
+def _translate_rest(
+    texts: Sequence[str],
+    file: BinaryIO,
+    done: dict[str, Done],
+    settings: "DecodingSettings",
+    found: Opened,
+) -> None:
+    """Translate texts, and keep each translation in `done` and as a line of the file."""
+    from weft.predict.settings import DecodingSettings
+
+    with naming_options(DecodingSettings.__dataclass_fields__):
+        predictions = found.model.translate_stream(texts, settings, chunk=_CHUNK)
+    total = len(done) + len(texts)
+    with progress(total, len(done), "texts", _FEWEST) as advance:
+        for text, prediction in zip(texts, predictions, strict=True):
+            one = _done(text, prediction, settings, found)
+            line = json.dumps(asdict(one)) + "\n"
+            file.write(line.encode())
+            done[text] = one
+            advance()
+
+
+def _done(
+    text: str, prediction: "Prediction", settings: "DecodingSettings", found: Opened
+) -> Done:
+    from weft.predict.document import for_document
+
+    translated = for_document(text, prediction)
+    words = None
+    if prediction.words is not None:
+        words = [word.to_json() for word in prediction.words]
+    return Done(
+        text=translated.text,
+        score=prediction.score,
+        confidence=translated.doubt.confidence,
+        remarks=list(translated.doubt.remarks),
+        doubts=doubts_of(prediction, text, found.task.config, settings, is_line=False),
+        unknown_words=prediction.unknown_words,
+        unsure=prediction.unsure,
+        is_unaligned=prediction.is_unaligned,
+        alignment=[list(link) for link in translated.alignment],
+        words=words,
+    )
+
+
+def _report(
+    document: "Document[bytes]",
+    done: Mapping[str, Done],
+    output: Path,
+    found: Opened,
+    as_json: bool,
+) -> None:
+    """Print what the model doubts, what is not translated, and how much is; the segments, too,
+    where they are asked for.
+    """
+    if as_json:
+        with sink(None) as out:
+            for line in _objects(document, done):
+                out.write(line)
+    else:
+        _show(_doubtful(document, done), "doubts; --json lists them all")
+    guesses = Guesses(unit="")
+    for number, text in _first_places(document):
+        guesses.see(done[text], number, document.place(number))
+        guesses.unaligned += done[text].is_unaligned
+    for line in guesses.of_alignments() if as_json else guesses.lines():
+        remark(f"weft: {line}")
+    notes = [f"{note.place}: {note.text}" for note in document.notes]
+    _show(notes, "such places")
+    remark(f"weft: {output}: {_summary(document, found)}")
+
+
+def _objects(document: "Document[bytes]", done: Mapping[str, Done]) -> Iterator[str]:
+    """Yield a line of JSON for each segment."""
+    for number, segment in enumerate(document.segments):
+        one = done[segment.text]
+        value = {
+            "place": document.place(number),
+            "source": segment.text,
+            "text": one.text,
+            "score": one.score,
+            "confidence": one.confidence,
+            "doubts": one.remarks,
+            "unknown_words": one.unknown_words,
+            "words": one.words,
+        }
+        yield json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def _first_places(document: "Document[bytes]") -> Iterator[tuple[int, str]]:
+    """Yield each text once, with the number of the first segment that has it."""
+    seen: set[str] = set()
+    for number, segment in enumerate(document.segments):
+        if segment.text not in seen:
+            seen.add(segment.text)
+            yield number, segment.text
+
+
+def _doubtful(document: "Document[bytes]", done: Mapping[str, Done]) -> list[str]:
+    """Return the doubts about translations, each with its place."""
+    return [
+        f"{document.place(number)}: {doubt}"
+        for number, text in _first_places(document)
+        for doubt in done[text].doubts
+    ]
+
+
+def _show(lines: Sequence[str], what: str) -> None:
+    """Print the first lines, and how many more there are."""
+    for line in lines[:_MOST_SHOWN]:
+        remark(f"weft: {line}")
+    if len(lines) > _MOST_SHOWN:
+        remark(f"weft: {len(lines) - _MOST_SHOWN:,} more {what}")
+
+
+def _summary(document: "Document[bytes]", found: Opened) -> str:
+    """Say how much was translated."""
+    from weft.data.segment import split_sentences
+
+    count = len(document.segments)
+    if not count:
+        return "nothing in it is to be translated; it is written as it is"
+    language = found.task.config.src_lang
+    sentences = sum(
+        len(split_sentences(segment.text, language)) for segment in document.segments
+    )
+    repeats = count - sum(1 for _ in _first_places(document))
+    segments = _counted(count, "segment")
+    said = f"{segments} translated, of {_counted(sentences, 'sentence')}"
+    return f"{said}; of these segments {repeats:,} repeat others" if repeats else said
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def about_documents() -> str:
+    """Say for the help which files are documents."""
+    from weft.documents.registry import FORMATS
+
+    plain = [ending for name in _PLAIN for ending in FORMATS[name].endings]
+    lacking: list[str] = []
+    taken: list[str] = []
+    for row in FORMATS.values():
+        if row.name not in _PLAIN:
+            (lacking if row.missing else taken).extend(row.endings)
+    said = f"{', '.join(taken)}; with --document also {', '.join(plain)} and tables"
+    if lacking:
+        said += f"; with the extra documents {', '.join(lacking)}"
+    return f"Documents have one of these endings: {said}."

@@ -1,0 +1,135 @@
+"""The models that a verb opens, and what makes an output depend on them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weft.console.wording import remark
+from weft.errors import FolderError, UsageError
+from weft.folder.layout import newer_state, refuse_other_task
+
+if TYPE_CHECKING:
+    from weft.predict.settings import DecodingSettings
+    from weft.predict.translator import Translator
+    from weft.tasks.task import Task
+    from weft.tasks.translation import Translation
+
+
+@dataclass(frozen=True)
+class Translators:
+    """The translator in a folder, together with those in `others`, as the options ask for them."""
+
+    folder: Path
+    others: list[Path]
+    precision: str
+    kernels: str
+
+    def open(self) -> "Opened":
+        """Load them. Raises UsageError where they cannot translate together."""
+        from weft.tasks.translation import Translation
+
+        task = opened(self.folder, self.precision, self.kernels)
+        assert isinstance(task, Translation)
+        model = together(task, self.others, self.precision, self.kernels)
+        refuse_idle(self.precision, model.engine)
+        return Opened(task, model)
+
+    def facts(
+        self, sha256: str, settings: "DecodingSettings", found: "Opened"
+    ) -> dict[str, Any]:
+        """Return what the translations of an input depend on: the models and the settings."""
+        return {
+            **facts_of(self.folder, sha256),
+            **asdict(settings),
+            "engine": found.model.engine is not None,
+            "ensemble": [digest_of(other) for other in self.others],
+            "precision": found.task.machine.precision,
+        }
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A loaded translator, and the task that it is in use."""
+
+    task: "Translation"
+    model: "Translator"
+
+
+def facts_of(folder: Path, sha256: str) -> dict[str, Any]:
+    """Return what an output depends on, apart from the settings: `sha256` is that of the input."""
+    from weft.folder.model_folder import VERSION
+
+    return {"version": VERSION, "model": digest_of(folder), "input": sha256}
+
+
+def digest_of(folder: Path) -> str:
+    """Return the SHA-256 of a model folder's manifest, which lists the hashes of its files."""
+    from weft.folder import durable
+
+    manifest = folder / durable.MANIFEST
+    return durable.sha256_of(manifest) if manifest.is_file() else ""
+
+
+def together(
+    task: "Translation", folders: list[Path], precision: str, kernels: str
+) -> "Translator":
+    """Return the model, as an ensemble with those in the folders."""
+    from weft.tasks.opening import load_predictor
+
+    for folder in folders:
+        refuse_other_task(folder, task.name)
+    model = task.predictor()
+    others = [load_predictor(folder, precision, kernels) for folder in folders]
+    for folder, other in zip(folders, others, strict=True):
+        if reason := model.difference(other):
+            raise UsageError(f"--ensemble {folder}: {reason}")
+    return model.ensemble(*others) if others else model
+
+
+def opened(
+    folder: Path, precision: str = "float32", kernels: str = "auto"
+) -> "Task[Any, Any]":
+    """Load the model in a folder, and say so where it has no engine on this machine."""
+    from weft.tasks.opening import load_task
+
+    with naming_options(["precision", "kernels"]):
+        task = load_task(folder, precision, kernels, is_command=True)
+    if reason := task.why_no_engine():
+        remark(f"weft: without native kernels ({reason}) this takes longer")
+    with suppress(FolderError):  # the model itself is sound
+        if newer := newer_state(folder):
+            remark(f"weft: note: {newer}")
+    return task
+
+
+def refuse_idle(precision: str, engine: object | None) -> None:
+    """Raise UsageError for a precision without effect: without an engine, all is float32."""
+    if engine is None and precision not in ("float32", "auto"):
+        raise UsageError(
+            f"--precision {precision}: this model has no engine on this machine; leave it out"
+        )
+
+
+@contextmanager
+def naming_options(names: Iterable[str]) -> Iterator[None]:
+    """Replace the names of settings in a UsageError by those of options.
+
+    A name of one word is replaced at the beginning of the message only.
+    """
+    try:
+        yield
+    except UsageError as error:
+        pattern = "|".join(_name_in_message(name) for name in names)
+        message = re.sub(pattern, _as_option, str(error))
+        raise UsageError(message) from None
+
+
+def _name_in_message(name: str) -> str:
+    return rf"\b{name}\b" if "_" in name else rf"^{name}\b"
+
+
+def _as_option(name: re.Match[str]) -> str:
+    return "--" + name[0].replace("_", "-")
