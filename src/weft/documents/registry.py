@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import PurePath
 
 from weft.documents.document import Document, Reading, TextDocument
+from weft.documents.formats.docx import open_docx
 from weft.documents.formats.html import open_html, read_html
 from weft.documents.formats.plain import open_plain, read_plain
 from weft.documents.formats.subtitles import open_srt, open_vtt
@@ -45,6 +46,7 @@ FORMATS = {
         Format("html", (".html", ".htm"), open_html, read_html),
         Format("srt", (".srt",), open_srt),
         Format("vtt", (".vtt",), open_vtt),
+        Format("docx", (".docx",), open_docx),
     )
 }
 

@@ -1,0 +1,64 @@
+"""What a translation has changed in a document beside its words, as other programs read it."""
+
+from collections import Counter
+from io import BytesIO
+from zipfile import ZipFile
+
+from lxml import etree
+
+# in which words stand, and what is said once for words that look alike
+_TEXT = {"t", "r", "rPr", "proofErr", "lastRenderedPageBreak", "softHyphen"}
+
+
+def member_differences(before: bytes, after: bytes) -> list[str]:
+    """Members of an archive that are lost, new, at another place, or compressed otherwise."""
+    with ZipFile(BytesIO(before)) as old, ZipFile(BytesIO(after)) as new:
+        rows = [
+            [(i.filename, i.compress_type, i.date_time) for i in archive.infolist()]
+            for archive in (old, new)
+        ]
+        broken = new.testzip()
+    found = [f"damaged: {broken}"] if broken else []
+    if rows[0] != rows[1]:
+        found.append(f"members: {rows[0]} and {rows[1]}")
+    return found
+
+
+def changed_members(before: bytes, after: bytes) -> list[str]:
+    with ZipFile(BytesIO(before)) as old, ZipFile(BytesIO(after)) as new:
+        return [name for name in old.namelist() if old.read(name) != new.read(name)]
+
+
+def diff_docx(before: bytes, after: bytes) -> list[str]:
+    """Differences of two Word documents beside the words of their runs."""
+    found = member_differences(before, after)
+    with ZipFile(BytesIO(before)) as old, ZipFile(BytesIO(after)) as new:
+        for name in changed_members(before, after):
+            if not name.endswith(".xml"):
+                found.append(f"changed: {name}")
+                continue
+            lost = _shape(old.read(name)) - _shape(new.read(name))
+            added = _shape(new.read(name)) - _shape(old.read(name))
+            found += [f"{name}: lost {row}" for row in lost]
+            found += [f"{name}: new {row}" for row in added]
+    return found
+
+
+def _shape(content: bytes) -> Counter[tuple[str, ...]]:
+    """Every element of a part but runs and their text: its path, and its attributes."""
+    shape: Counter[tuple[str, ...]] = Counter()
+    for element in etree.fromstring(content).iter(etree.Element):
+        name = etree.QName(element).localname
+        if name in _TEXT or _is_inside_look(element):
+            continue
+        path = [
+            f"{etree.QName(e).localname}"
+            for e in [element, *element.iterancestors()]
+            if etree.QName(e).localname not in _TEXT
+        ]
+        shape[(*path, str(sorted(element.attrib.items())))] += 1
+    return shape
+
+
+def _is_inside_look(element: etree._Element) -> bool:
+    return any(etree.QName(e).localname == "rPr" for e in element.iterancestors())

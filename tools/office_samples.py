@@ -1,0 +1,100 @@
+"""Small documents of office programs, written by hand: archives, as those programs make them."""
+
+from collections.abc import Mapping
+from io import BytesIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+A = "http://schemas.openxmlformats.org/drawingml/2006/main"
+_RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
+_TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
+_CORE = "http://schemas.openxmlformats.org/package/2006/relationships/metadata/core-properties"
+_NAMES = f'xmlns:w="{W}" xmlns:r="{R}" xmlns:a="{A}"'
+_NAMES += ' xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+_NAMES += (
+    ' xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"'
+)
+_NAMES += (
+    ' xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape"'
+)
+_NAMES += ' xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+_NAMES += ' xmlns:v="urn:schemas-microsoft-com:vml"'
+
+
+def zipped(members: Mapping[str, str | bytes], stored: str = "") -> bytes:
+    """An archive; the member `stored` is not compressed."""
+    buffer = BytesIO()
+    with ZipFile(buffer, "w") as out:
+        for name, content in members.items():
+            info = ZipInfo(name, (2020, 1, 2, 3, 4, 6))
+            info.compress_type = ZIP_STORED if name == stored else ZIP_DEFLATED
+            out.writestr(info, content)
+    return buffer.getvalue()
+
+
+def members(content: bytes) -> dict[str, str]:
+    """The members of an archive that are text."""
+    with ZipFile(BytesIO(content)) as archive:
+        return {
+            name: archive.read(name).decode("utf-8", "replace")
+            for name in archive.namelist()
+        }
+
+
+def relations(*rows: tuple[str, str]) -> str:
+    """A member with relationships, of kinds and targets; one to an address is external."""
+    found = []
+    for number, (kind, target) in enumerate(rows, 1):
+        address = _CORE if kind == "core-properties" else f"{R}/{kind}"
+        mode = ' TargetMode="External"' if "://" in target else ""
+        found.append(
+            f'<Relationship Id="rId{number}" Type="{address}" Target="{target}"{mode}/>'
+        )
+    return f'{HEAD}<Relationships xmlns="{_RELATIONS}">{"".join(found)}</Relationships>'
+
+
+def types(**by_part: str) -> str:
+    """A member with the types of parts; in their names __ is for a dot, ___ for a slash."""
+    rows = [
+        f'<Override PartName="/{name.replace("___", "/").replace("__", ".")}" ContentType="{told}"/>'
+        for name, told in by_part.items()
+    ]
+    default = '<Default Extension="xml" ContentType="application/xml"/>'
+    return f'{HEAD}<Types xmlns="{_TYPES}">{default}{"".join(rows)}</Types>'
+
+
+def core(title: str, language: str = "en-US") -> str:
+    """The properties of a document."""
+    return (
+        f'{HEAD}<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"'
+        f' xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title>'
+        f"<dc:creator>Ann Author</dc:creator><dc:language>{language}</dc:language></cp:coreProperties>"
+    )
+
+
+def docx(body: str, extra: Mapping[str, str] | None = None, title: str = "") -> bytes:
+    """A Word document; `extra` has parts by their kinds: `header`, `footnotes`."""
+    rows = [(kind, f"{kind}1.xml") for kind in extra or {}]
+    parts = {
+        f"word/{kind}1.xml": f"{HEAD}<w:part {_NAMES}>{content}</w:part>"
+        for kind, content in (extra or {}).items()
+    }
+    told = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    return zipped(
+        {
+            "[Content_Types].xml": types(word___document__xml=told),
+            "_rels/.rels": relations(
+                ("officeDocument", "word/document.xml"),
+                ("core-properties", "docProps/core.xml"),
+            ),
+            "word/document.xml": f"{HEAD}<w:document {_NAMES}><w:body>{body}<w:sectPr/></w:body></w:document>",
+            "word/_rels/document.xml.rels": relations(
+                *rows, ("hyperlink", "https://example.org/")
+            ),
+            **parts,
+            "docProps/core.xml": core(title),
+            "word/media/image1.png": b"\x89PNG\0\0",
+        }
+    )
