@@ -4,6 +4,7 @@ from collections import Counter
 from io import BytesIO
 from zipfile import ZipFile
 
+import openpyxl
 from lxml import etree
 
 # in which words stand, and what is said once for words that look alike
@@ -62,3 +63,24 @@ def _shape(content: bytes) -> Counter[tuple[str, ...]]:
 
 def _is_inside_look(element: etree._Element) -> bool:
     return any(etree.QName(e).localname == "rPr" for e in element.iterancestors())
+
+
+def diff_xlsx(before: bytes, after: bytes) -> list[str]:
+    """Compare two workbooks: all that openpyxl reads of a cell but its text."""
+    found = member_differences(before, after)
+    for name in changed_members(before, after):
+        if not name.endswith(".xml"):
+            found.append(f"changed: {name}")
+    old, new = (openpyxl.load_workbook(BytesIO(content)) for content in (before, after))
+    if old.sheetnames != new.sheetnames:
+        found.append(f"sheets: {old.sheetnames} and {new.sheetnames}")
+    for sheet in old.worksheets:
+        for row in sheet.iter_rows():
+            for cell in row:
+                other = new[sheet.title][cell.coordinate]
+                kept = cell.data_type != "s"
+                if cell.data_type != other.data_type or cell._style != other._style:
+                    found.append(f"{cell.coordinate}: its type or style")
+                elif kept and cell.value != other.value:
+                    found.append(f"{cell.coordinate}: {cell.value} and {other.value}")
+    return found

@@ -98,3 +98,49 @@ def docx(body: str, extra: Mapping[str, str] | None = None, title: str = "") -> 
             "word/media/image1.png": b"\x89PNG\0\0",
         }
     )
+
+
+S = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+
+def xlsx(
+    sheets: Mapping[str, str],
+    strings: str = "",
+    extra: Mapping[str, str] | None = None,
+) -> bytes:
+    """A workbook of sheets with these rows; `extra` has parts of the first sheet by their kinds."""
+    names = f'xmlns="{S}" xmlns:r="{R}"'
+    rows = [
+        f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"/>'
+        for n, name in enumerate(sheets, 1)
+    ]
+    parts = {
+        f"xl/worksheets/sheet{n}.xml": f"{HEAD}<worksheet {names}>{content}</worksheet>"
+        for n, content in enumerate(sheets.values(), 1)
+    }
+    for kind, content in (extra or {}).items():
+        parts[f"xl/{kind}1.xml"] = f"{HEAD}{content}"
+    kinds = [("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, len(rows) + 1)]
+    told = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    return zipped(
+        {
+            "[Content_Types].xml": types(
+                xl___workbook__xml=f"{told}.sheet.main+xml",
+                xl___sharedStrings__xml=f"{told}.sharedStrings+xml",
+                **{
+                    f"xl___worksheets___sheet{n}__xml": f"{told}.worksheet+xml"
+                    for n in range(1, len(rows) + 1)
+                },
+            ),
+            "_rels/.rels": relations(("officeDocument", "/xl/workbook.xml")),
+            "xl/workbook.xml": f"{HEAD}<workbook {names}><sheets>{''.join(rows)}</sheets></workbook>",
+            "xl/_rels/workbook.xml.rels": relations(
+                *kinds, ("sharedStrings", "sharedStrings.xml")
+            ),
+            **parts,
+            "xl/worksheets/_rels/sheet1.xml.rels": relations(
+                *((kind, f"../{kind}1.xml") for kind in extra or {})
+            ),
+            "xl/sharedStrings.xml": f'{HEAD}<sst xmlns="{S}">{strings}</sst>',
+        }
+    )

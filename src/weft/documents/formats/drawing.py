@@ -21,8 +21,8 @@ DRAWING = {
 }
 # what makes no difference to the eye
 _UNSEEN = {"lang", "altLang", "dirty", "err", "noProof", "smtClean", "smtId", "bmk"}
-_DRAWN = ("chart", "diagramData", "diagramDrawing", "chartUserShapes", "chartEx")
-_CALLED = {"chart": "chart", "chartEx": "chart", "chartUserShapes": "chart"}
+_CALLED = {"drawing": "drawing", "chart": "chart", "chartUserShapes": "chart"}
+_CALLED |= {"diagramData": "diagram", "diagramDrawing": "diagram"}
 _LANGUAGE = re.compile(r"\slang=[\"'][^\"']*[\"']")
 
 Where = Callable[[int], str]
@@ -169,11 +169,11 @@ def read_drawings(
         part = waiting.pop(0)
         for relation in package.relations(part):
             target = relation.target
-            if relation.kind not in _DRAWN or target in seen:
+            if relation.kind not in _CALLED or target in seen:
                 continue
             seen.add(target)
             waiting.append(target)
-            called = _CALLED.get(relation.kind, "diagram")
+            called = _CALLED[relation.kind]
             where = f"{place}, {called}" if place else called
             elements = package.elements(target)
             reader = DrawingReader(elements, reading.target, partial(_same, where))

@@ -83,14 +83,22 @@ def read_xml(content: bytes, name: str) -> XmlFile:
     Raises UsageError, with the line, for what is not well formed, and for declarations, depths and
     encodings that are not read.
     """
+    text, encoding = decode_xml_file(content, name)
+    return XmlFile(tuple(_Scanner(text, name).tokens()), encoding)
+
+
+def decode_xml_file(content: bytes, name: str) -> tuple[str, str]:
+    """Return the text of a file of XML, and its encoding.
+
+    Raises UsageError where it is in another one than it says, or in one that is not read.
+    """
     encoding = _encoding_of(content, name)
     try:
-        text = content.decode(encoding)
+        return content.decode(encoding), encoding
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{name}: byte {error.start + 1} is not {encoding}, in which the file says it is; save it again"
         ) from None
-    return XmlFile(tuple(_Scanner(text, name).tokens()), encoding)
 
 
 def decode_xml(raw: str) -> str:

@@ -1,0 +1,99 @@
+"""Strings of SpreadsheetML, those that cells share and those in a cell: plain ones, and of runs.
+
+Source: ECMA-376, part 1, section 18.4.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from weft.documents.document import Kind, Written
+from weft.documents.formats.elements import Elements, prefix_of
+from weft.documents.formats.flow import Event, Flow, Look, Point, Words, read_flow
+from weft.documents.formats.package import Stretch, WriteParts
+
+# a line's end within a cell, or a character as this format writes what XML cannot
+_MARK = re.compile(r"\r?\n|&#(?:10|x0*[aA]|13|x0*[dD]);|_x[0-9A-Fa-f]{4}_")
+_LINE_ENDS = {"_x000d_", "_x000a_"}
+
+
+@dataclass(frozen=True)
+class _String:
+    """A string as it is written again."""
+
+    flow: Flow
+    prefix: str
+
+    def render(
+        self, notation: str, _written: Sequence[Written], write_parts: WriteParts
+    ) -> str:
+        return self.flow.write(notation, self._words, write_parts)
+
+    def _words(self, raw: str) -> str:
+        # always as text: what begins with = is no formula here
+        is_bare = raw == raw.strip() and "\n" not in raw and "  " not in raw
+        space = "" if is_bare else ' xml:space="preserve"'
+        return f"<{self.prefix}t{space}>{raw}</{self.prefix}t>"
+
+
+def read_string(elements: Elements, place: int, where: str) -> Stretch | None:
+    """Read what is in a string; None where nothing of it is translated."""
+    if elements.ends[place] == place:
+        return None
+    flow = read_flow(list(_events(elements, place)))
+    if not flow.text.segments:
+        return None
+    string = _String(flow, prefix_of(elements.tokens[place].raw))
+    parts = [elements.raw(place + 1, elements.ends[place])]
+    return Stretch(parts, flow.text, where, string.render)
+
+
+def plain_string(elements: Elements, place: int) -> str:
+    """Return the text of a string, without how it is read aloud."""
+    found = []
+    for child in elements.children(place):
+        name = elements.tokens[child].name
+        text = elements.child(child, "t") if name == "r" else child
+        if name in ("r", "t") and text is not None:
+            found.append(elements.plain(text))
+    return "".join(found)
+
+
+def is_read_aloud(elements: Elements, place: int) -> bool:
+    """Return whether a string says how it is read aloud, in Japanese."""
+    return elements.child(place, "rPh") is not None
+
+
+def _events(elements: Elements, place: int) -> Iterator[Event]:
+    for child in elements.children(place):
+        name = elements.tokens[child].name
+        if name == "t":
+            yield from _divided(elements.text(child), Look())
+        elif name == "r":
+            text = elements.child(child, "t")
+            if text is not None:
+                yield from _divided(elements.text(text), _look(elements, child))
+
+
+def _look(elements: Elements, place: int) -> Look:
+    """Return the look of a run."""
+    tag = elements.tokens[place].raw
+    properties = elements.child(place, "rPr")
+    raw = ""
+    if properties is not None:
+        raw = elements.raw(properties, elements.after(properties))
+    return Look(f"run {raw}", tag + raw, f"</{prefix_of(tag)}r>")
+
+
+def _divided(raw: str, look: Look) -> Iterator[Event]:
+    """Yield words; ends of lines stand between them."""
+    done = 0
+    for match in _MARK.finditer(raw):
+        if match.start() > done:
+            yield Words(raw[done : match.start()], look)
+        is_end = not match[0].startswith("_") or match[0].lower() in _LINE_ENDS
+        kind = Kind.BREAK if is_end else Kind.KEPT
+        yield Point([match[0]], kind, look, is_text=True)
+        done = match.end()
+    if done < len(raw):
+        yield Words(raw[done:], look)
