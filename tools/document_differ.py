@@ -5,9 +5,15 @@ The files are read by others' readers where there is one.
 """
 
 import re
+import shutil
+import subprocess
 from collections.abc import Iterable
+from tempfile import NamedTemporaryFile
 
+import polib
 import pysubs2
+
+from weft.documents.placeholders import find_kept
 
 
 def unlike(what: str, original: Iterable[object], translated: Iterable[object]) -> list[str]:  # fmt: skip
@@ -42,3 +48,64 @@ def diff_subtitles(original: bytes, translated: bytes, ending: str) -> list[str]
         + unlike("line", *heads)
         + unlike("block", *others)
     )
+
+
+MARKUP = re.compile(
+    r"(?::[\w:.+-]+:`[^`]+`|``[^`]+``|<[^<>`]+>`__?|\|[^|\s]+\||\[\d+\]_)"
+)
+
+
+def placeholders(text: str) -> list[str]:
+    """The placeholders of a message, and the markup of reStructuredText that has no words."""
+    text = re.sub(r"(:[\w:]+:)`[^`<]+(?=<)", r"\1`", text)
+    text = re.sub(r":(?:dfn|guilabel):`[^`]+`", "", text)
+    kept = [text[start:end] for start, end in find_kept(text)]
+    return sorted([*MARKUP.findall(text), *(raw for raw in kept if "`" not in raw)])
+
+
+def _key(entry: polib.POEntry) -> tuple[object, ...]:
+    flags = sorted(set(entry.flags) - {"fuzzy"})
+    message = (entry.msgctxt, entry.msgid, entry.msgid_plural)
+    return (*message, entry.comment, entry.occurrences, entry.obsolete, flags)
+
+
+def diff_po(original: bytes, translated: bytes) -> list[str]:
+    """Compare catalogues: all of their messages but their translations, and the placeholders in
+    these; what was translated is the same; gettext takes the file.
+    """
+    old, new = (polib.pofile(content.decode()) for content in (original, translated))
+    keys = [list(map(_key, found)) for found in (old, new)]
+    faults = unlike("entry", *keys)
+    for before, after in zip(old, new, strict=True):
+        if before.translated() and (before.msgstr, before.msgstr_plural) != (
+            after.msgstr,
+            after.msgstr_plural,
+        ):
+            faults.append(f"the translation of {before.msgid!r} has changed")
+        elif not before.translated() and after.translated() and not before.msgid_plural:
+            faults += unlike(
+                f"placeholder of {after.msgid!r}",
+                placeholders(after.msgid),
+                placeholders(after.msgstr),
+            )
+    return faults + gettext_says(translated)
+
+
+def gettext_says(catalogue: bytes) -> list[str]:
+    """What msgfmt has against a catalogue; nothing where it is not installed."""
+    program = shutil.which("msgfmt")
+    if not program:
+        return []
+    with NamedTemporaryFile(suffix=".po") as file:
+        file.write(catalogue)
+        file.flush()
+        command = [
+            program,
+            "--check-format",
+            "--check-domain",
+            "-o",
+            "/dev/null",
+            file.name,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr.split("\n") if done.returncode else []

@@ -26,8 +26,8 @@ _FORMS = (
     r"\$t?\([^()\n]{0,100}+\)",
     r"(?<![\w$])\$[A-Za-z_]\w*+",
     r"%\(\w++\)[-+#0]?\d*+(?:\.\d++)?[a-zA-Z]",
-    r"(?<![\w%])%[A-Za-z_]\w*+%",
-    r"(?<![\d%])%(?:\d++\$)?[-+#0]?\d*+(?:\.\d++)?(?:hh?|ll?|[Lqjzt])?[sdifuxXoeEgGcp@](?![a-zA-Z]{3})",
+    r"(?<![\w%])%[A-Za-z_]\w*+%(?!%)",
+    r"(?<![\d%])%(?:\d++\$)?[-+#0]?\d*+(?:\.\d++)?(?:hh?|ll?|[Lqjzt])?[sdifuxXoeEgGcp@](?:%%)?+(?![a-zA-Z]{3})",
     r"&#(?:\d{8,}+|[xX][0-9a-fA-F]{7,}+);?",  # a character's number that is none
 )
 _FORM = re.compile("|".join(f"(?:{form})" for form in _FORMS))

@@ -9,6 +9,7 @@ from weft.documents.document import Document, Reading, TextDocument
 from weft.documents.formats.docx import open_docx
 from weft.documents.formats.html import open_html, read_html
 from weft.documents.formats.plain import open_plain, read_plain
+from weft.documents.formats.po import open_po
 from weft.documents.formats.subtitles import open_srt, open_vtt
 from weft.documents.formats.xlsx import open_xlsx
 from weft.errors import UsageError
@@ -45,6 +46,7 @@ FORMATS = {
     for row in (
         Format("text", (".txt",), open_plain, read_plain),
         Format("html", (".html", ".htm"), open_html, read_html),
+        Format("po", (".po", ".pot"), open_po),
         Format("srt", (".srt",), open_srt),
         Format("vtt", (".vtt",), open_vtt),
         Format("docx", (".docx",), open_docx),

@@ -47,6 +47,12 @@ def test_tags_of_subtitles_and_messages() -> None:
     assert loud("<i>Hello<br />there</i>") == "<i>HELLO<br />THERE</i>"
     assert loud("see <b0>this</b0> page") == "SEE <b0>THIS</b0> PAGE"
     assert texts("a List<String> x, a < b and c > d") == ["a List x, a < b and c > d"]
+    assert (
+        loud("see [url=$u]this [b]page[/b][/url]")
+        == "SEE [url=$u]THIS [b]PAGE[/b][/url]"
+    )
+    assert texts("a [b] c [/d] e") == ["a [b] c [/d] e"]
+    assert loud("see <0>this</0> page") == "SEE <0>THIS</0> PAGE"
     assert loud("salt &amp; R&D") == "SALT &AMP; R&D"
 
 

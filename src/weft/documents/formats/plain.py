@@ -22,9 +22,10 @@ _BREAK = re.compile(r"[\r\n\t\v\f\x1c-\x1e\x85\u2028\u2029]++| {3,}+")
 # white space, then marks as before an item of a list
 _HEAD = re.compile(r"\ufeff?\s*+(?:[-–—*+•>#]++\s++)*+")
 _TAG = re.compile(
-    r"<(/?)([A-Za-z][\w:.-]*+)"
+    r"<(/?)([A-Za-z][\w:.-]*+|\d{1,3}+)"
     r"(?:\s++[\w:.-]++=(?:\"[^\"\n]*+\"|'[^'\n]*+'|[^\s\"'<>]++))*+\s*+(/?)>"
 )
+_SQUARE_TAG = re.compile(r"\[(/?)([A-Za-z]\w*+)(?:=[^\[\]\n]*+)?\]")
 
 
 def _decode(raw: str) -> str:
@@ -44,9 +45,9 @@ SYNTAX = Syntax(
 )
 
 
-def read_plain(text: str) -> TextDocument:
-    """Read plain text."""
-    builder = Builder(SYNTAX)
+def read_plain(text: str, syntax: Syntax = SYNTAX) -> TextDocument:
+    """Read plain text; a syntax says how it is written where that is not as it reads."""
+    builder = Builder(syntax)
     place = 0
     for match in _BREAK.finditer(text):
         _read_line(text[place : match.start()], builder)
@@ -65,17 +66,19 @@ def _read_line(line: str, builder: Builder) -> None:
     head = _HEAD.match(line)
     start = head.end() if head else 0
     builder.keep(line[:start])
-    builder.run(list(_pieces(line[start:])))
+    builder.run(list(tagged_pieces(line[start:])))
 
 
-def _pieces(line: str) -> Iterator[Piece]:
-    """Divide a line; a tag without a partner in it is kept like a placeholder."""
-    tags = list(_tags(line))
+def tagged_pieces(line: str) -> Iterator[Piece]:
+    """Divide a line into text and tags; one without a partner is kept like a placeholder."""
+    tags = sorted([*_tags(line), *_square_tags(line)])
     opened = {tag.name for tag in tags if tag.kind is Kind.OPEN}
     closed = {tag.name for tag in tags if tag.kind is Kind.CLOSE}
     alone = opened ^ closed
     place = 0
     for tag in tags:
+        if tag.start < place:
+            continue
         if tag.start > place:
             yield Piece(line[place : tag.start])
         is_alone = tag.kind in (Kind.OPEN, Kind.CLOSE) and tag.name in alone
@@ -115,6 +118,19 @@ def _tags(line: str) -> Iterator[_Tag]:
                 name = native_name(match[0])
                 kind = native
         yield _Tag(match.start(), place, name, kind)
+
+
+def _square_tags(line: str) -> Iterator[_Tag]:
+    """Yield the tags of BBCode, `[b]` and `[url=x]`, whose name both opens and closes in a line."""
+    if "[/" not in line:
+        return
+    found = list(_SQUARE_TAG.finditer(line))
+    closed = {match[2] for match in found if match[1]}
+    opened = {match[2] for match in found if not match[1]}
+    for match in found:
+        if match[2] in opened & closed:
+            kind = Kind.CLOSE if match[1] else Kind.OPEN
+            yield _Tag(match.start(), match.end(), f"[{match[2]}", kind)
 
 
 def _kind(tag: re.Match[str]) -> Kind:

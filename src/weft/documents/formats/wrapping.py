@@ -39,24 +39,27 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def fill(text: str, first: int, others: int, widest: int) -> list[str]:
+def fill(
+    text: str, first: int, others: int, widest: int, keeps_spaces: bool = False
+) -> list[str]:
     """Divide a text into lines as long as they may be.
 
     A line has room for `widest` less what stands before it: `first` in the first one, `others` in
-    the rest. The spaces where a line ends go.
+    the rest. The spaces where a line ends go, or are part of it with `keeps_spaces`.
     """
     lines: list[list[str]] = [[]]
     used = first
     for part in _parts(text, None):
-        space = len(part.space)
-        if lines[-1] and used + space + part.width > widest:
-            lines.append([])
-            used = others
-        elif lines[-1]:
+        ends = bool(lines[-1]) and used + len(part.space) + part.width > widest
+        if keeps_spaces or (lines[-1] and not ends):
             lines[-1].append(part.space)
-            used += space
+        used += len(part.space) + part.width
+        if ends:
+            lines.append([])
+            used = others + part.width
         lines[-1].append(part.text)
-        used += part.width
+    if keeps_spaces:
+        lines[-1].append(text[len(text.rstrip()) :])
     return ["".join(line) for line in lines]
 
 
