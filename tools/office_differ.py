@@ -5,6 +5,7 @@ from io import BytesIO
 from zipfile import ZipFile
 
 import openpyxl
+import pptx
 from lxml import etree
 
 # in which words stand, and what is said once for words that look alike
@@ -83,4 +84,18 @@ def diff_xlsx(before: bytes, after: bytes) -> list[str]:
                     found.append(f"{cell.coordinate}: its type or style")
                 elif kept and cell.value != other.value:
                     found.append(f"{cell.coordinate}: {cell.value} and {other.value}")
+    return found
+
+
+def diff_pptx(before: bytes, after: bytes) -> list[str]:
+    """Compare two presentations: their elements, and the shapes that python-pptx reads."""
+    found = diff_docx(before, after)
+    old, new = (pptx.Presentation(BytesIO(content)) for content in (before, after))
+    for number, (one, other) in enumerate(zip(old.slides, new.slides, strict=True), 1):
+        shapes = [
+            [(s.shape_id, s.name, s.shape_type) for s in slide.shapes]
+            for slide in (one, other)
+        ]
+        if shapes[0] != shapes[1]:
+            found.append(f"slide {number}: its shapes")
     return found

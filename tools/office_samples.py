@@ -144,3 +144,38 @@ def xlsx(
             "xl/sharedStrings.xml": f'{HEAD}<sst xmlns="{S}">{strings}</sst>',
         }
     )
+
+
+P = "http://schemas.openxmlformats.org/presentationml/2006/main"
+
+
+def pptx(
+    slides: list[str], extra: Mapping[str, str] | None = None, master: str = ""
+) -> bytes:
+    """A presentation of slides with these shapes; `extra` has parts of the first slide by kinds."""
+    names = f'xmlns:p="{P}" xmlns:a="{A}" xmlns:r="{R}"'
+    numbers = range(1, len(slides) + 1)
+    ids = "".join(f'<p:sldId id="{255 + n}" r:id="rId{n}"/>' for n in numbers[::-1])
+    rows = [("slide", f"slides/slide{n}.xml") for n in numbers]
+    parts = {
+        f"ppt/slides/slide{n}.xml": f"{HEAD}<p:sld {names}><p:cSld><p:spTree>{content}</p:spTree></p:cSld></p:sld>"
+        for n, content in zip(numbers, slides, strict=True)
+    }
+    for kind, content in (extra or {}).items():
+        parts[f"ppt/{kind}1.xml"] = f"{HEAD}<part {names}>{content}</part>"
+    told = "application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
+    return zipped(
+        {
+            "[Content_Types].xml": types(ppt___presentation__xml=told),
+            "_rels/.rels": relations(("officeDocument", "ppt/presentation.xml")),
+            "ppt/presentation.xml": f"{HEAD}<p:presentation {names}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>",
+            "ppt/_rels/presentation.xml.rels": relations(
+                *rows, ("slideMaster", "slideMaster1.xml")
+            ),
+            **parts,
+            "ppt/slideMaster1.xml": f"{HEAD}<p:sldMaster {names}>{master}</p:sldMaster>",
+            "ppt/slides/_rels/slide1.xml.rels": relations(
+                *((kind, f"../{kind}1.xml") for kind in extra or {})
+            ),
+        }
+    )

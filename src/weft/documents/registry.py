@@ -10,6 +10,7 @@ from weft.documents.formats.docx import open_docx
 from weft.documents.formats.html import open_html, read_html
 from weft.documents.formats.plain import open_plain, read_plain
 from weft.documents.formats.po import open_po
+from weft.documents.formats.pptx import open_pptx
 from weft.documents.formats.subtitles import open_srt, open_vtt
 from weft.documents.formats.xlsx import open_xlsx
 from weft.errors import UsageError
@@ -50,6 +51,7 @@ FORMATS = {
         Format("srt", (".srt",), open_srt),
         Format("vtt", (".vtt",), open_vtt),
         Format("docx", (".docx",), open_docx),
+        Format("pptx", (".pptx",), open_pptx),
         Format("xlsx", (".xlsx",), open_xlsx),
     )
 }

@@ -24,6 +24,9 @@ _UNSEEN = {"lang", "altLang", "dirty", "err", "noProof", "smtClean", "smtId", "b
 _CALLED = {"drawing": "drawing", "chart": "chart", "chartUserShapes": "chart"}
 _CALLED |= {"diagramData": "diagram", "diagramDrawing": "diagram"}
 _LANGUAGE = re.compile(r"\slang=[\"'][^\"']*[\"']")
+# a tab, or a character as these formats write what XML cannot
+_MARK = re.compile(r"\t|_x[0-9A-Fa-f]{4}_")
+_MARKS = {"\t": None, "_x0009_": None, "_x000b_": Kind.BREAK}
 
 Where = Callable[[int], str]
 
@@ -149,12 +152,16 @@ def _same(where: str, _start: int) -> str:
 
 
 def _divided(raw: str, look: Look) -> Iterator[Event]:
-    """Yield words; a tab among them divides."""
-    for number, part in enumerate(raw.split("\t")):
-        if number:
-            yield Point(["\t"], None, look, is_text=True)
-        if part:
-            yield Words(part, look)
+    """Yield words; a tab among them divides, and a line may end within a run."""
+    done = 0
+    for match in _MARK.finditer(raw):
+        if match.start() > done:
+            yield Words(raw[done : match.start()], look)
+        kind = _MARKS.get(match[0].lower(), Kind.KEPT)
+        yield Point([match[0]], kind, look, is_text=True)
+        done = match.end()
+    if done < len(raw):
+        yield Words(raw[done:], look)
 
 
 def read_drawings(
