@@ -2,7 +2,9 @@
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -339,3 +341,31 @@ def test_a_text_that_is_no_name_is_no_document() -> None:
         assert verb.document_of([text], None, (), False) is None
     with pytest.raises(UsageError):
         verb.document_of(["a", "b"], None, (), True)
+
+
+def test_sentences_are_translated_one_by_one_and_stand_as_they_stood(
+    command: Command, tiny_folder: Path, page: Path
+) -> None:
+    """The words of a sentence come from its own, wherever it stands."""
+    model = weft.load(tiny_folder)
+    sentences = ["cat sees dog.", "Dr. fish wants mouse!", "Bird likes horse."]
+    page.write_text(f"<pre>x</pre><p>{' '.join(sentences)}</p>")
+    ended = command("translate", tiny_folder, page, "--json")
+    (row,) = map(json.loads, ended.lines)
+    each = [one.text for one in model.translate(sentences)]
+    assert row["text"] == " ".join(each)
+    (plain,) = model.translate(row["source"], alignments=True)
+    assert plain.segments == 3
+    assert [word.to_json() for word in plain.words or ()] == row["words"]
+    src_ends = ends_of(sentences)
+    tgt_ends = ends_of(each)
+    assert any(word["sources"] for word in row["words"])
+    for word in row["words"]:
+        number = bisect_right(tgt_ends, word["start"])
+        for source in word["sources"]:
+            assert bisect_right(src_ends, source["start"]) == number
+
+
+def ends_of(sentences: list[str]) -> list[int]:
+    """Where each sentence ends among those that spaces join."""
+    return list(accumulate(len(one) + 1 for one in sentences))

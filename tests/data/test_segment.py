@@ -1,12 +1,18 @@
 """Running text is cut where sentences end, and nothing is lost."""
 
 import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.data.segment import split_sentences
+
+CASES = Path(__file__).parent / "sentences.txt"
 
 
 @pytest.mark.parametrize(
@@ -73,12 +79,62 @@ def test_sentences(text: str, sentences: list[str]) -> None:
         ("", "She is 12. He", ["She is 12. ", "He"]),
         ("en", "1. Go. 2. Come.", ["1. Go. ", "2. Come."]),
         ("en", "  1. Go.\n12. Come.", ["  1. Go.\n", "12. Come."]),
+        (
+            "de",
+            "Kap. 5. Das gilt. Am 5. Juli",
+            ["Kap. 5. ", "Das gilt. ", "Am 5. Juli"],
+        ),
+        (
+            "fr",
+            "« Oui. » Non. « Oui ? » dit-il",
+            ["« Oui. » ", "Non. ", "« Oui ? » dit-il"],
+        ),
+        ("el", "Πού; Εδώ; ναι", ["Πού; ", "Εδώ; ναι"]),
+        ("en", "Who; Me", ["Who; Me"]),
+        ("zh", "好吗?好!", ["好吗?", "好!"]),
+        (
+            "en",
+            "At 9 a.m. It ran 5 m. No. 5 won.",
+            ["At 9 a.m. ", "It ran 5 m. ", "No. 5 won."],
+        ),
     ],
 )
 def test_an_ordinals_dot_ends_no_sentence_where_the_language_writes_one(
     language: str, text: str, sentences: list[str]
 ) -> None:
     assert split_sentences(text, language) == sentences
+
+
+def cases() -> Iterator[tuple[str, list[str]]]:
+    """The sentences of each line of a file, with the language of the heading above it.
+
+    They were written before any splitter was tried on them.
+    """
+    language = ""
+    for line in CASES.read_text("utf-8").split("\n"):
+        if line.startswith("# "):
+            language = line[2:]
+        elif line:
+            yield language, line.split("‖")
+
+
+def test_hand_written_texts_are_cut_where_a_person_cuts_them() -> None:
+    """All but one in ten of all, and of each language most of the ends."""
+    wrong = 0
+    ends: dict[str, Counter[str]] = {}
+    for language, wanted in cases():
+        found = split_sentences("".join(wanted), language)
+        wrong += found != wanted
+        places = [set(accumulate(map(len, one[:-1]))) for one in (wanted, found)]
+        count = ends.setdefault(language, Counter())
+        count["wanted"] += len(places[0])
+        count["found"] += len(places[1])
+        count["both"] += len(places[0] & places[1])
+    assert wrong <= 16, wrong
+    assert len(ends) == 19
+    for language, count in ends.items():
+        assert count["both"] >= 0.8 * count["wanted"], language
+        assert count["both"] >= 0.9 * count["found"], language
 
 
 @given(st.text(st.one_of(st.sampled_from(" .!?。\"'」\n\raB3…"), st.characters())))
@@ -98,6 +154,9 @@ def test_joining_gives_the_text_back(text: str) -> None:
         "a. B" * 50_000,
         "1. A. " * 50_000,
         " " * 100_000 + "1. A. " * 50_000,
+        "! »" * 100_000,
+        "!?" * 100_000 + "好",
+        "A. — " * 50_000,
     ],
 )
 @pytest.mark.parametrize("language", ["en", "de"])

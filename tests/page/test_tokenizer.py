@@ -1,6 +1,7 @@
 """The tokenizer in JavaScript does what Weft's own does, whatever the text."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +72,8 @@ RUNNING = [
     "One.\nTwo\r\n\r\n  three… four?!  Five” (six.) Seven",
     "   indented.  Wide   gap.    End",
     "no end",
+    "Il dit : « Oui. » Puis « non. »",
+    "17 h. Il. é. È. ß. Um 5 p.m. Er. ǅ. Ⅷ. 3 ª. X. - a. - Ja. — iA.",
     "... ... a.b.c. D",
     "\u0085x. Y\u00a0Z! À propos? Ok",
     "",
@@ -78,9 +81,14 @@ RUNNING = [
 ]
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
+CASES = Path(__file__).parent.parent / "data" / "sentences.txt"
+
+
+@pytest.mark.parametrize("language", ["en", "de", "el", "zh"])
 def test_sentences_end_at_the_same_places(scripts: Any, language: str) -> None:
-    given = [*RUNNING, *texts(200), *(". ".join(texts(30)[i:]) for i in range(20))]
+    lines = CASES.read_text("utf-8").replace("‖", "").split("\n")
+    given = [*RUNNING, *lines, *texts(200)]
+    given += [". ".join(texts(30)[i:]) for i in range(20)]
     found = scripts.evaluate(
         """([rules, texts]) => {
             const sentences = new engine.Sentences(rules);

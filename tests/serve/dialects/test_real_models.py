@@ -3,6 +3,7 @@ what the model gives.
 """
 
 import re
+from html import unescape
 from typing import Any
 
 import httpx2
@@ -43,6 +44,30 @@ def test_what_is_served_is_what_the_model_gives(server: Running) -> None:
         ),
     ):
         assert read(server.asked(path, body)) == direct, path
+
+
+def test_no_second_sentence_is_lost(server: Running) -> None:
+    """A model of single sentences gets one at a time, in a text, a page and a file."""
+    translator = weft.load(server.models["en-de"])
+    assert translator.lengths.by_sentence
+    each = [one.text for one in translator.translate(TEXTS)]
+    together = " ".join(TEXTS)
+    assert translator.translate(together)[0].segments == len(TEXTS)
+    whole = " ".join(each)
+    body = {"q": together, **BOTH}
+    assert server.asked("/translate", body)["translatedText"] == whole
+    body = {"texts": [together], **BOTH}
+    (row,) = server.asked("/v1/translate", body)["translations"]
+    assert row["text"] == whole
+    for name, content, wanted in (
+        ("a.txt", f"- {together}\n", f"- {whole}\n"),
+        ("a.html", f"<p>{together}</p>", f"<p>{whole}</p>"),
+    ):
+        sent = {"file": (name, content.encode())}
+        url = f"{server.url}/translate_file"
+        reply = httpx2.post(url, data=BOTH, files=sent, timeout=60).json()
+        found = httpx2.get(reply["translatedFileUrl"], timeout=60).content.decode()
+        assert unescape(found) == wanted, name
 
 
 def tokens_so_far(server: Running) -> dict[str, float]:

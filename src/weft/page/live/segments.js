@@ -12,18 +12,22 @@ const hasBreak = (text) => /[\r\n]/.test(text);
 // A text as a single line: line breaks become spaces.
 const oneLine = (text) => trimmed(hasBreak(text) ? text.replace(LINE_BREAKS, " ") : text);
 
-// Sentences of running text. `rules`: marks that end one without a space behind them (wide) and with one (narrow), both
-// as the inside of a set, what may close it, words whose dot ends none, and whether a number with a dot is an ordinal.
+// Sentences of running text, by the rules of weft.data.segment: `sentence_rules` says what each of them is.
 class Sentences {
-  constructor({ wide, narrow, closing, abbreviations, ordinals }) {
+  constructor(rules) {
+    const { wide, narrow, closing, either, unspaced } = rules;
     const space = `[${SPACES}]`;
+    // what closes a sentence is taken whole: a look-ahead never gives back
+    const closed = `(?=(?<closed>(?:[${closing}${either}]|[ \u00a0\u202f](?=[»›](?:${space}|$)))*))\\k<closed>`;
     this.end = new RegExp(
-      `(?<wide>[${wide}][${narrow}]*[${closing}]*${space}*)|(?<![${narrow}])(?<narrow>[${narrow}]+[${closing}]*${space}+)|[\\r\\n]${space}*`,
+      `(?<wide>[${wide}][${narrow}]*[${closing}]*${space}*|(?<![!?])[!?]+(?=[${unspaced}]))` +
+        `|(?<![${narrow}])(?<narrow>[${narrow}]+${closed}${space}+)|[\\r\\n]${space}*`,
       "gu",
     );
-    this.abbreviations = new Set(abbreviations);
-    this.ordinals = ordinals;
+    this.rules = rules;
+    for (const name of ["abbreviations", "numbered", "beginners"]) this[name] = new Set(rules[name]);
     this.lastWord = new RegExp(`([^${SPACES}([{"'“‘«„¿¡-]+)\\n?$`, "u");
+    this.dash = new RegExp(`[—–―-]${space}*`, "uy");
   }
 
   // The sentences, white space with the one before it: joined they are the text.
@@ -42,27 +46,50 @@ class Sentences {
 
   ends(text, start, match, stop) {
     if (hasBreak(match[0])) return true;
-    const following = String.fromCodePoint(text.codePointAt(stop));
     const { wide, narrow } = match.groups;
     if (wide) {
+      const following = String.fromCodePoint(text.codePointAt(stop));
       const isQuoted = "」』”’".includes(wide.at(-1));
       return !("、，；：,;:".includes(following) || (isQuoted && "とっ".includes(following)));
     }
-    if (/\p{Lowercase}/u.test(following)) return false;
+    if (this.goesOn(text, stop)) return false;
     const marks = narrow.replace(TRAIL, "");
-    if (marks[0] !== "." || marks.startsWith("..")) return true;
-    return this.dotEnds(text, start, match.index);
+    const isDot = marks[0] === "." && !marks.startsWith("..");
+    if (!isDot || Array.from(marks).some((mark) => this.rules.questions.includes(mark))) return true;
+    return this.dotEnds(text, start, match.index, stop);
+  }
+
+  // Whether a small letter follows, or a dash and one.
+  goesOn(text, stop) {
+    this.dash.lastIndex = stop;
+    const [first = "", second = ""] = Array.from(text.slice(stop + (this.dash.exec(text)?.[0].length ?? 0), stop + 99));
+    return /\p{Lowercase}/u.test(first) && !/\p{Uppercase}/u.test(second);
   }
 
   // Whether the word before a single dot is of the kind that needs none itself.
-  dotEnds(text, start, dot) {
-    const before = Array.from(text.slice(Math.max(0, dot - 80), dot)).slice(-40).join("");
-    const last = (before.match(this.lastWord)?.[1] ?? "").toLowerCase();
-    const letter = "[\\p{L}\\p{Nl}\\p{No}]";
-    if (this.abbreviations.has(last) || new RegExp(`^${letter}(?:\\.${letter})*$`, "u").test(last)) return false;
+  dotEnds(text, start, dot, stop) {
+    const before = Array.from(text.slice(Math.max(start, dot - 80), dot)).slice(-40).join("");
+    const word = before.match(this.lastWord)?.[1] ?? "";
+    const last = word.toLowerCase();
+    const isBeforeNumber = /^\p{Nd}/u.test(text.slice(stop, stop + 2));
+    if (isBeforeNumber && (this.numbered.has(last) || last.endsWith("str"))) return false;
+    if (this.abbreviations.has(last)) return false;
+    const letter = `${LETTER}[\u0900-\u0903\u093a-\u094f]{0,2}`;
+    if (new RegExp(`^${letter}(?:\\.${letter})*$`, "u").test(word)) return isNoInitial(word, before);
     if (!/^\p{Nd}{1,2}$/u.test(last)) return true;
-    return !this.ordinals && !new RegExp(`^[${SPACES}]*\\p{Nd}{1,2}$`, "u").test(text.slice(start, dot));
+    if (this.rules.ordinals) return this.beginners.has(text.slice(stop, stop + 99).match(WORD)?.[0].toLowerCase());
+    return !new RegExp(`^[${SPACES}]*\\p{Nd}{1,2}$`, "u").test(text.slice(start, dot));
   }
+}
+
+const LETTER = "[\\p{L}\\p{Nl}\\p{No}]";
+const WORD = new RegExp(`^${LETTER}+`, "u");
+const UNIT = new RegExp(`\\p{Nd}[${SPACES}]?${LETTER}$`, "u");
+
+// Whether a word that looks like an initial may as well be the last: a unit, a time.
+function isNoInitial(word, before) {
+  if (word === "a.m" || word === "p.m" || /^[\u00df-\u00f6\u00f8-\u024f\u1e00-\u1eff]$/u.test(word)) return true;
+  return /\p{Lowercase}/u.test(word) && word === word.toLowerCase() && UNIT.test(before);
 }
 
 // The rows that a text becomes: their ids with eos, the white space before each, and whether the end of one was cut.
