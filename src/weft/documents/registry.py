@@ -12,6 +12,8 @@ from weft.documents.formats.plain import open_plain, read_plain
 from weft.documents.formats.po import open_po
 from weft.documents.formats.pptx import open_pptx
 from weft.documents.formats.subtitles import open_srt, open_vtt
+from weft.documents.formats.tmx import open_tmx_document
+from weft.documents.formats.xliff import open_xliff
 from weft.documents.formats.xlsx import open_xlsx
 from weft.errors import UsageError
 
@@ -53,6 +55,8 @@ FORMATS = {
         Format("docx", (".docx",), open_docx),
         Format("pptx", (".pptx",), open_pptx),
         Format("xlsx", (".xlsx",), open_xlsx),
+        Format("xliff", (".xlf", ".xliff"), open_xliff),
+        Format("tmx", (".tmx",), open_tmx_document),
     )
 }
 
