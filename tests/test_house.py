@@ -109,6 +109,8 @@ training.budget: config folder.durable training.schedule training.trainer
 predict: config data decoding engine predict
 predict.document: documents predict
 documents: documents
+documents.formats.bilingual: data.languages documents
+documents.formats.tmx: data.languages documents
 tasks: config data engine evaluation folder kernels model predict recipes tasks training
 tasks.task: config data folder kernels
 tasks.translation: config data decoding engine evaluation folder kernels predict tasks.task

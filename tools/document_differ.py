@@ -12,6 +12,7 @@ from tempfile import NamedTemporaryFile
 
 import polib
 import pysubs2
+from lxml import etree
 
 from weft.documents.placeholders import find_kept
 
@@ -109,3 +110,96 @@ def gettext_says(catalogue: bytes) -> list[str]:
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr.split("\n") if done.returncode else []
+
+
+# elements and attributes that a translation of a bilingual file may add or change
+_ADDED = {
+    "target",
+    "tuv",
+    "seg",
+    "translation",
+    "numerusform",
+    "translatorcomment",
+    "note",
+}
+_ADDED |= {"notes", "alt-trans"}
+_STATED = {"target-language", "trgLang", "language", "state", "state-qualifier", "subState", "type"}  # fmt: skip
+_PAIRS = {"trans-unit", "segment", "message"}
+
+
+def _local(element: etree._Element) -> str:
+    return etree.QName(element).localname
+
+
+def _outline(root: etree._Element) -> list[object]:
+    """All elements but what a translation may add, with their attributes and their text."""
+    found: list[object] = []
+    for element in root.iter(etree.Element):
+        around = {_local(outer) for outer in element.iterancestors()} - {"notes"}
+        name = _local(element)
+        if name in _ADDED or around & _ADDED:
+            continue
+        stated = {
+            key: value for key, value in element.attrib.items() if key not in _STATED
+        }
+        text = "" if len(element) and not (element.text or "").strip() else element.text
+        found.append((element.tag, sorted(stated.items()), text))
+    return found
+
+
+def _codes(element: etree._Element) -> list[object]:
+    """The inline elements of a text, each with those that it is in."""
+    found = []
+    for inner in element.iter(etree.Element):
+        if inner is element:
+            continue
+        above = [outer.tag for outer in inner.iterancestors()]
+        depth = above.index(element.tag)
+        found.append((inner.tag, sorted(inner.attrib.items()), above[:depth]))
+    return sorted(found, key=repr)
+
+
+def _sides(unit: etree._Element) -> tuple[etree._Element, etree._Element] | None:
+    sides = [[child for child in unit if _local(child) == name] for name in ("source", "target")]  # fmt: skip
+    sides[0] = [child for child in unit if _local(child) == "seg-source"] or sides[0]
+    return (sides[0][0], sides[1][0]) if all(sides) else None
+
+
+def diff_units(original: bytes, translated: bytes) -> list[str]:
+    """Compare XLIFF or messages of Qt: sources, all that is neither text nor state, and the inline
+    elements of each new target with those of its source.
+    """
+    old, new = etree.fromstring(original), etree.fromstring(translated)
+    found = unlike("element", _outline(old), _outline(new))
+    units = [[unit for unit in root.iter(etree.Element) if _local(unit) in _PAIRS] for root in (old, new)]  # fmt: skip
+    for before, after in zip(*units, strict=True):
+        sides = _sides(after)
+        was = _sides(before)
+        if sides is None:
+            continue
+        if was is not None and etree.tostring(was[1]) == etree.tostring(sides[1]):
+            continue
+        name = f"inline element of unit {after.get('id')}"
+        found += unlike(name, _codes(sides[0]), _codes(sides[1]))
+    return found
+
+
+def diff_memory(original: bytes, translated: bytes) -> list[str]:
+    """Compare translation memories: units, what was there of each, the codes of new segments."""
+    old, new = etree.fromstring(original), etree.fromstring(translated)
+    found = unlike("element", _outline(old), _outline(new))
+    for before, after in zip(old.iter("tu"), new.iter("tu"), strict=True):
+        segs = [
+            seg for seg in before.iter("seg") if (seg.text or "").strip() or len(seg)
+        ]
+        there = [etree.tostring(seg, with_tail=False) for seg in segs]
+        number = f"of unit {after.get('tuid')}"
+        written = {
+            etree.tostring(seg, with_tail=False): seg for seg in after.iter("seg")
+        }
+        found += unlike(f"lost {number}", [], sorted(set(there) - set(written)))
+        codes = [_codes(seg) for seg in segs]
+        for raw, seg in written.items():
+            if raw not in there and _codes(seg) not in codes:
+                found += unlike(f"codes {number}", codes, [_codes(seg)])
+    return found

@@ -92,7 +92,7 @@ def _languages(
 def _only(found: Counter[str], other: str) -> str:
     """Return the only language besides another, "" where there is none or several."""
     rest = [tag for tag in found if tag and primary(tag) != primary(other)]
-    return rest[0] if len(rest) == 1 else ""
+    return rest[0] if len(set(map(primary, rest))) == 1 else ""
 
 
 def _matching(
