@@ -56,7 +56,7 @@ def read_xliff_1(tree: XmlTree, reading: Reading) -> Bilingual:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What a unit has from the elements around it."""
+    """The settings that a unit has from the elements around it."""
 
     is_translated: bool = True
     is_exact: bool = False
