@@ -179,3 +179,47 @@ def pptx(
             ),
         }
     )
+
+
+_ODF = "urn:oasis:names:tc:opendocument:xmlns:"
+_ODF_NAMES = " ".join(
+    f'xmlns:{prefix}="{_ODF}{name}:1.0"'
+    for prefix, name in {
+        **{
+            name: name
+            for name in ("office", "text", "table", "style", "meta", "presentation")
+        },
+        **{
+            "draw": "drawing",
+            "fo": "xsl-fo-compatible",
+            "svg": "svg-compatible",
+            "manifest": "manifest",
+        },
+    }.items()
+)
+_ODF_NAMES += ' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:officeooo="http://openoffice.org/2009/office"'
+_ODF_NAMES += ' xmlns:xlink="http://www.w3.org/1999/xlink" xmlns:loext="urn:x"'
+
+
+def odf(
+    kind: str,
+    body: str,
+    styles: str = "",
+    automatic: str = "",
+    extra: Mapping[str, str] | None = None,
+) -> bytes:
+    """A document of OpenDocument of a kind: text, spreadsheet, presentation."""
+    return zipped(
+        {
+            "mimetype": f"application/vnd.oasis.opendocument.{kind}",
+            "content.xml": f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document-content {_ODF_NAMES}>'
+            f"<office:automatic-styles>{automatic}</office:automatic-styles><office:body><office:{kind}>{body}"
+            f"</office:{kind}></office:body></office:document-content>",
+            "styles.xml": f"<office:document-styles {_ODF_NAMES}>{styles}</office:document-styles>",
+            "meta.xml": f"<office:document-meta {_ODF_NAMES}><office:meta><dc:title>A title</dc:title>"
+            "<dc:language>en</dc:language></office:meta></office:document-meta>",
+            **(extra or {}),
+            "META-INF/manifest.xml": f"<manifest:manifest {_ODF_NAMES}/>",
+        },
+        "mimetype",
+    )

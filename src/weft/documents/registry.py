@@ -8,6 +8,7 @@ from pathlib import PurePath
 from weft.documents.document import Document, Reading, TextDocument
 from weft.documents.formats.docx import open_docx
 from weft.documents.formats.html import open_html, read_html
+from weft.documents.formats.odf import open_odf
 from weft.documents.formats.plain import open_plain, read_plain
 from weft.documents.formats.po import open_po
 from weft.documents.formats.pptx import open_pptx
@@ -53,6 +54,7 @@ FORMATS = {
         Format("srt", (".srt",), open_srt),
         Format("vtt", (".vtt",), open_vtt),
         Format("docx", (".docx",), open_docx),
+        Format("odf", (".odt", ".ods", ".odp"), open_odf),
         Format("pptx", (".pptx",), open_pptx),
         Format("xlsx", (".xlsx",), open_xlsx),
         Format("xliff", (".xlf", ".xliff"), open_xliff),

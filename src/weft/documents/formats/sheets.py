@@ -14,6 +14,7 @@ from weft.documents.formats.xml import MAX_DEPTH, decode_xml_file
 from weft.errors import UsageError
 
 _LITERAL = re.compile(r'"((?:[^"]|"")*)"')
+_NUMBER = re.compile("[0-9]{1,9}")
 _FORMULAS = {"f", "formula", "formula1", "formula2"}
 _COLLECTED = {*_FORMULAS, "v"}
 _HEADER = re.compile(r"(?:odd|even|first)(?:Header|Footer)")
@@ -114,7 +115,7 @@ class _Walk:
 
     def _value(self, text: str) -> None:
         kind = self._cell.get("t")
-        if kind == "s" and text.strip().isdecimal():
+        if kind == "s" and _NUMBER.fullmatch(text.strip()):
             self._sheet.cells.setdefault(int(text), self._cell.get("r", ""))
         self._sheet.has_text_results |= kind == "str" and self._has_formula
 
