@@ -2,7 +2,7 @@
 
 from collections import Counter
 from io import BytesIO
-from zipfile import ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
 import openpyxl
 import pptx
@@ -108,3 +108,27 @@ def diff_odf(before: bytes, after: bytes) -> list[str]:
         for row in diff_docx(before, after)
         if "'span'" not in row and "('s'," not in row
     ]
+
+
+def diff_epub(before: bytes, after: bytes) -> list[str]:
+    """Compare two books: their members, and the tags of their pages."""
+    found = member_differences(before, after)
+    with ZipFile(BytesIO(before)) as old, ZipFile(BytesIO(after)) as new:
+        first = new.infolist()[0]
+        if (first.filename, first.compress_type) != ("mimetype", ZIP_STORED):
+            found.append("mimetype is not the first member, or not stored")
+        for name in changed_members(before, after):
+            shapes = [_tags(archive.read(name)) for archive in (old, new)]
+            if shapes[0] != shapes[1]:
+                found.append(f"{name}: {shapes[0]} and {shapes[1]}")
+    return found
+
+
+def _tags(content: bytes) -> Counter[str]:
+    """Every tag of a page with its attributes and what it is in, as lxml reads it."""
+    root = etree.fromstring(content, etree.XMLParser(recover=True))
+    tags: Counter[str] = Counter()
+    for element in root.iter(etree.Element):
+        path = "/".join(str(e.tag) for e in element.iterancestors())
+        tags[f"{path} {element.tag} {sorted(element.attrib.items())}"] += 1
+    return tags

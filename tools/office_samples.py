@@ -223,3 +223,42 @@ def odf(
         },
         "mimetype",
     )
+
+
+def epub(
+    pages: Mapping[str, str],
+    extra: Mapping[str, str] | None = None,
+    spine: str = "<spine toc='ncx'>",
+) -> bytes:
+    """A book of pages; `extra` are more members. The page `nav.xhtml` is a table of contents."""
+    items = ""
+    for name in pages:
+        nav = ' properties="nav"' if name == "nav.xhtml" else ""
+        items += f'<item id="{name}" href="text/{name}" media-type="application/xhtml+xml"{nav}/>'
+    refs = "".join(f'<itemref idref="{n}"/>' for n in pages if n != "nav.xhtml")
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        "<dc:title>A title</dc:title><dc:language>en</dc:language><dc:creator>Ann</dc:creator></metadata><manifest>"
+        f'<item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/>{items}</manifest>{spine}{refs}</spine>'
+        "</package>"
+    )  # fmt: skip
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    )
+    container += '<rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+    ncx = (
+        '<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/" xml:lang="en"><docTitle><text>A title</text></docTitle>'
+        "<docAuthor><text>Ann</text></docAuthor><navMap><navPoint><navLabel><text>Chapter one</text></navLabel>"
+        '<content src="text/a.xhtml"/></navPoint></navMap></ncx>'
+    )
+    return zipped(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": container,
+            "OEBPS/book.opf": f"{HEAD}{package}",
+            "OEBPS/toc.ncx": f"{HEAD}{ncx}",
+            **{f"OEBPS/text/{name}": content for name, content in pages.items()},
+            **(extra or {}),
+        },
+        "mimetype",
+    )

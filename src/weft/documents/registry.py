@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from weft.documents.document import Document, Reading, TextDocument
 from weft.documents.formats.docx import open_docx
+from weft.documents.formats.epub import open_epub
 from weft.documents.formats.html import open_html, read_html
 from weft.documents.formats.odf import open_odf
 from weft.documents.formats.plain import open_plain, read_plain
@@ -55,6 +56,7 @@ FORMATS = {
         Format("vtt", (".vtt",), open_vtt),
         Format("docx", (".docx",), open_docx),
         Format("odf", (".odt", ".ods", ".odp"), open_odf),
+        Format("epub", (".epub",), open_epub),
         Format("pptx", (".pptx",), open_pptx),
         Format("xlsx", (".xlsx",), open_xlsx),
         Format("xliff", (".xlf", ".xliff"), open_xliff),

@@ -5,7 +5,7 @@ page itself excludes, with `translate="no"` or the class `notranslate`.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from html import unescape
 
@@ -68,7 +68,12 @@ _LANGUAGE_NAMES = ("lang", "xml:lang")
 
 def read_html(text: str, kept: Collection[str] = ()) -> TextDocument:
     """Read HTML, a whole page or pieces of one. Elements with `kept` names stay as they are."""
-    return _Reader(text, kept).document()
+    return read_markup(scan(text), kept)
+
+
+def read_markup(tokens: Iterable[Token], kept: Collection[str] = ()) -> TextDocument:
+    """Read the tokens of a page, as `read_html` does its text."""
+    return _Reader(list(tokens), kept).document()
 
 
 def open_html(content: bytes, reading: Reading) -> FileDocument:
@@ -141,8 +146,8 @@ SYNTAX = Syntax(_WHITE, decode, escapes_of, collapses=True)
 class _Reader:
     """Goes through the tokens of a text once."""
 
-    def __init__(self, text: str, kept: Collection[str] = ()) -> None:
-        self._tokens = list(scan(text))
+    def __init__(self, tokens: list[Token], kept: Collection[str]) -> None:
+        self._tokens = tokens
         self._kept = {name.lower() for name in kept} | _KEPT
         self._ends = _ends(self._tokens)
         self._blocks = [0]  # how many block tags there are before each token

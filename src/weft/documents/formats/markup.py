@@ -48,8 +48,11 @@ _ATTRIBUTE = (
 _NEXT_ATTRIBUTE = re.compile(rf"[\t\n\f\r /]*+(?:{_ATTRIBUTE})?+")
 
 
-def scan(text: str) -> Iterator[Token]:
-    """Yield the tokens of HTML, in time proportional to its length."""
+def scan(text: str, *, is_xml: bool = False) -> Iterator[Token]:
+    """Yield the tokens of HTML, in time proportional to its length.
+
+    With `is_xml`, a tag such as `<script/>` is an element by itself, of the kind OTHER.
+    """
     place = 0
     shown = 0  # where the text begins that is not yet yielded
     finder = _Finder(text)
@@ -60,6 +63,8 @@ def scan(text: str) -> Iterator[Token]:
             continue
         if start > shown:
             yield Token(Markup.TEXT, text[shown:start])
+        if is_xml and token.raw.endswith("/>") and token.kind is Markup.START:
+            token = Token(Markup.OTHER, token.raw, token.name)
         yield token
         place = shown = start + len(token.raw)
         if token.kind is Markup.START and token.name in RAW:

@@ -1,9 +1,11 @@
 """Properties of the documents of office programs, and notes on what stays in them."""
 
-from weft.documents.document import Note, Reading
+from collections.abc import Sequence
+
+from weft.documents.document import Note, Reading, Written
 from weft.documents.formats.elements import Elements
 from weft.documents.formats.opc import Package
-from weft.documents.formats.package import Member, Parts, Stretch
+from weft.documents.formats.package import Member, Parts, Stretch, WriteParts
 from weft.documents.formats.xml import SYNTAX, Xml, written_as_xml
 from weft.documents.inline import Builder, Piece
 
@@ -40,7 +42,13 @@ def whole_text(raw: str, place: str) -> Stretch:
     """Return a stretch that is text without any tags."""
     builder = Builder(SYNTAX)
     builder.run([Piece(raw)])
-    return Stretch([raw], builder.document(), place)
+    return Stretch([raw], builder.document(), place, _as_it_is)
+
+
+def _as_it_is(
+    notation: str, _written: Sequence[Written], _write_parts: WriteParts
+) -> str:
+    return notation
 
 
 def core_properties(package: Package, reading: Reading) -> list[Member]:

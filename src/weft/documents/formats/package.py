@@ -5,8 +5,10 @@ changes it is the same to the last byte.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Union
 
 from weft.documents.document import (
@@ -40,6 +42,10 @@ class Stretch:
     place: str
     render: Render | None = None
 
+    def place_of(self, number: int) -> str:
+        """Return where one of its segments stands; in a whole text, on which line."""
+        return self.place if self.render else f"{self.place}, {self.text.place(number)}"
+
 
 @dataclass(frozen=True)
 class Member:
@@ -71,13 +77,16 @@ class PackageDocument:
         self.segments: tuple[Segment, ...] = tuple(
             segment for stretch in self._stretches for segment in stretch.text.segments
         )
-        self._places = [
-            stretch.place for stretch in self._stretches for _ in stretch.text.segments
-        ]
+        self._firsts = list(
+            accumulate(
+                (len(stretch.text.segments) for stretch in self._stretches), initial=0
+            )
+        )
 
     def place(self, number: int) -> str:
         """Return where a segment stands."""
-        return self._places[number]
+        which = bisect_right(self._firsts, number) - 1
+        return self._stretches[which].place_of(number - self._firsts[which])
 
     def write(self, translations: Sequence[Written]) -> bytes:
         """Return the archive with each segment's source replaced."""
@@ -115,10 +124,18 @@ class _Writer:
         sources = [segment.source for segment in stretch.text.segments]
         if [written.text for written in own] == sources:
             return self.write(stretch.parts)
-        notation = _NO_XML.sub("", stretch.text.write(own))
+        own = [
+            written if written.text == source else _cleaned(written)
+            for written, source in zip(own, sources, strict=True)
+        ]
+        notation = stretch.text.write(own)
         if stretch.render is None:
             return notation
         return stretch.render(notation, own, self.write)
+
+
+def _cleaned(written: Written) -> Written:
+    return replace(written, text=_NO_XML.sub("", written.text))
 
 
 def _stretches(parts: Parts) -> Iterator[Stretch]:
