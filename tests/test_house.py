@@ -155,6 +155,7 @@ LATE = (
 )
 # Packages of an extra, loaded by name where a recipe asks for them.
 OPTIONAL = {
+    ("documents.formats.markdown_inline", "markdown_it"),
     ("data.normalize", "opencc"),
     ("data.normalize", "spacy"),
     ("data.normalize", "nltk.tokenize"),

@@ -7,9 +7,11 @@ The files are read by others' readers where there is one.
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from tempfile import NamedTemporaryFile
 
+import markdown_it
 import polib
 import pysubs2
 from lxml import etree
@@ -203,3 +205,41 @@ def diff_memory(original: bytes, translated: bytes) -> list[str]:
             if raw not in there and _codes(seg) not in codes:
                 found += unlike(f"codes {number}", codes, [_codes(seg)])
     return found
+
+
+def diff_markdown(original: bytes, translated: bytes) -> list[str]:
+    """Compare the tokens that markdown-it makes of both: blocks in their order, and what is in each
+    beside its words; code, addresses and HTML too.
+    """
+    parser = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    old, new = (
+        list(_blocks(parser.parse(content.decode())))
+        for content in (original, translated)
+    )
+    return unlike("block", old, new)
+
+
+def _blocks(tokens: list[markdown_it.token.Token]) -> Iterator[tuple[object, ...]]:
+    for token in tokens:
+        if token.type == "inline":
+            yield ("inline", sorted(Counter(_marks(token.children or [])).items()))
+            continue
+        tags = re.findall(r"<[^>]*>", token.content)
+        content = tags if token.type == "html_block" else token.content
+        yield (
+            token.type,
+            token.tag,
+            token.level,
+            token.markup,
+            token.info,
+            str(content),
+        )
+
+
+def _marks(tokens: list[markdown_it.token.Token]) -> Iterator[tuple[str, ...]]:
+    for token in tokens:
+        if token.type in ("text", "softbreak"):
+            continue
+        attributes = str([pair for pair in token.attrs.items() if pair[0] != "alt"])
+        content = "" if token.type == "image" else " ".join(token.content.split())
+        yield (token.type, attributes, content)

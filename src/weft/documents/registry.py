@@ -9,6 +9,7 @@ from weft.documents.document import Document, Reading, TextDocument
 from weft.documents.formats.docx import open_docx
 from weft.documents.formats.epub import open_epub
 from weft.documents.formats.html import open_html, read_html
+from weft.documents.formats.markdown import open_markdown
 from weft.documents.formats.odf import open_odf
 from weft.documents.formats.plain import open_plain, read_plain
 from weft.documents.formats.po import open_po
@@ -51,6 +52,7 @@ FORMATS = {
     for row in (
         Format("text", (".txt",), open_plain, read_plain),
         Format("html", (".html", ".htm"), open_html, read_html),
+        Format("markdown", (".md", ".markdown"), open_markdown, needs=("markdown_it",)),
         Format("po", (".po", ".pot"), open_po),
         Format("srt", (".srt",), open_srt),
         Format("vtt", (".vtt",), open_vtt),
