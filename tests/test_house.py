@@ -111,6 +111,8 @@ predict.document: documents predict
 documents: documents
 documents.formats.bilingual: data.languages documents
 documents.formats.tmx: data.languages documents
+documents.formats.qt: data.languages documents
+documents.formats.plurals: data.languages
 tasks: config data engine evaluation folder kernels model predict recipes tasks training
 tasks.task: config data folder kernels
 tasks.translation: config data decoding engine evaluation folder kernels predict tasks.task

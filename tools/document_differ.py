@@ -243,3 +243,27 @@ def _marks(tokens: list[markdown_it.token.Token]) -> Iterator[tuple[str, ...]]:
         attributes = str([pair for pair in token.attrs.items() if pair[0] != "alt"])
         content = "" if token.type == "image" else " ".join(token.content.split())
         yield (token.type, attributes, content)
+
+
+def _resource(element: etree._Element) -> tuple[object, ...]:
+    parent = element.getparent()
+    named = [
+        (name, value)
+        for name, value in element.attrib.items()
+        if "tools}" not in str(name)
+    ]
+    return element.tag, parent.tag if parent is not None else "", sorted(named)
+
+
+def diff_resources(original: bytes, translated: bytes) -> list[str]:
+    """Compare strings of Android: names, quantities, inline elements, placeholders."""
+    roots = [etree.fromstring(content) for content in (original, translated)]
+    elements = [
+        sorted(map(_resource, root.iter(etree.Element)), key=repr) for root in roots
+    ]
+    names = [[one.get("name") for one in root] for root in roots]
+    mark = re.compile(r"%\d*\$?[sd]|</?\w+>")
+    texts = [["".join(one.itertext()) for one in root] for root in roots]
+    marks = [[sorted(mark.findall(text)) for text in found] for found in texts]
+    found = unlike("element", *elements) + unlike("name", *names)
+    return found + unlike("placeholders of string", *marks)

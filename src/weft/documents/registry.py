@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import PurePath
 
 from weft.documents.document import Document, Reading, TextDocument
+from weft.documents.formats.android import open_android
 from weft.documents.formats.docx import open_docx
 from weft.documents.formats.epub import open_epub
 from weft.documents.formats.html import open_html, read_html
@@ -14,6 +15,7 @@ from weft.documents.formats.odf import open_odf
 from weft.documents.formats.plain import open_plain, read_plain
 from weft.documents.formats.po import open_po
 from weft.documents.formats.pptx import open_pptx
+from weft.documents.formats.qt import open_qt
 from weft.documents.formats.subtitles import open_srt, open_vtt
 from weft.documents.formats.tmx import open_tmx_document
 from weft.documents.formats.xliff import open_xliff
@@ -63,6 +65,8 @@ FORMATS = {
         Format("xlsx", (".xlsx",), open_xlsx),
         Format("xliff", (".xlf", ".xliff"), open_xliff),
         Format("tmx", (".tmx",), open_tmx_document),
+        Format("ts", (".ts",), open_qt),
+        Format("android", (".xml",), open_android),
     )
 }
 

@@ -132,12 +132,17 @@ def is_other(stated: str, asked: str) -> bool:
     return primary(stated) != primary(asked)
 
 
+def language_of(stated: str, asked: str) -> str:
+    """Return the language that a file is to state: that which is asked for, unless it states it."""
+    return asked if asked and (not stated or is_other(stated, asked)) else stated
+
+
 def refuse_other_languages(
     reading: Reading, line: int, source: str, target: str
 ) -> None:
     """Raise UsageError where a file states other languages than those of the translation.
 
-    What it states is "" where it states nothing.
+    What it states is "" where it states nothing, and the target where it has nothing in it yet.
     """
     where = f"{reading.name}:{line}"
     if is_other(source, reading.source):

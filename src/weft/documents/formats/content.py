@@ -49,7 +49,7 @@ def _tag_pattern(less: str, greater: str, quotes: str) -> str:
     return f"{kept}|{tag}"
 
 
-_QUOTED = r"\"[^\"<]*+\"|'[^'<]*+'"
+_QUOTED = r"\"[^\"<]*+\"|'[^'<]*+'|\\\"[^\"\\<]*+\\\"|\\'[^'\\<]*+\\'"
 _ESCAPED_QUOTED = (
     r"&quot;(?:(?!&quot;|&lt;)[^<])*+&quot;|&apos;(?:(?!&apos;|&lt;)[^<])*+&apos;"
 )
@@ -175,9 +175,14 @@ def _element(
         yield piece
         return
     name = f"<{piece.name}"
-    yield Piece(child.token.raw, Kind.OPEN, name)
+    start: Part = Piece(child.token.raw, Kind.OPEN, name)
+    end: Part = Piece(tree.tokens[child.last].raw, Kind.CLOSE, name)
+    if piece.name.lower() in _BLOCKS:
+        start = child.token.raw
+        end = tree.tokens[child.last].raw
+    yield start
     yield from _parts(tree, child, role, pattern, is_cdata)
-    yield Piece(tree.tokens[child.last].raw, Kind.CLOSE, name)
+    yield end
 
 
 def pair(element: Element) -> Piece:

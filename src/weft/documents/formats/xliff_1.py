@@ -10,6 +10,7 @@ from weft.documents.document import Doubt, Kind, Note, Reading, TextDocument, Wr
 from weft.documents.formats.bilingual import (
     Bilingual,
     Unit,
+    language_of,
     refuse_other_languages,
     remark_of,
 )
@@ -76,23 +77,26 @@ class _Reader:
         self._tree = tree
         self._reading = reading
         self._target = reading.target
+        self._has_translations = False
         self.units: list[Unit] = []
         self.stated: list[Edit] = []
         self.notes: list[Note] = []
 
     def read_file(self, file: Element) -> None:
         """Read a file element, which states its languages."""
+        stated = file.get("target-language")
+        self._target = language_of(stated, self._reading.target)
+        self._has_translations = False
+        self._read_units(file)
+        in_use = stated if self._has_translations else ""
         source = file.get("source-language")
-        target = file.get("target-language")
-        refuse_other_languages(
-            self._reading, self._tree.line(file.start), source, target
-        )
-        if self._reading.target and not target:
-            tag = with_attribute(
-                file.token.raw, "target-language", self._reading.target
-            )
+        line = self._tree.line(file.start)
+        refuse_other_languages(self._reading, line, source, in_use)
+        if self._target != stated:
+            tag = with_attribute(file.token.raw, "target-language", self._target)
             self.stated.append(Edit(file.start, file.inner, tag))
-        self._target = target or self._reading.target
+
+    def _read_units(self, file: Element) -> None:
         waiting = [(file, _Scope())]
         while waiting:
             element, scope = waiting.pop()
@@ -118,8 +122,10 @@ class _Reader:
         if target is None or _is_untranslated(self._tree, target):
             content = words.read(origin)
         elif has_segments:
+            self._has_translations = True
             content = words.fill(target, origin)
         else:
+            self._has_translations = True
             return
         self._add(unit, source, target, content, is_whole=not has_segments)
         if words.has_hidden:

@@ -10,6 +10,7 @@ from weft.documents.document import Doubt, Kind, Note, Reading, TextDocument, Wr
 from weft.documents.formats.bilingual import (
     Bilingual,
     Unit,
+    language_of,
     refuse_other_languages,
     remark_of,
 )
@@ -51,16 +52,19 @@ def read_xliff_2(tree: XmlTree, reading: Reading) -> Bilingual:
     """Read a file; raises UsageError if it states other languages than the reading."""
     root = tree.root
     target = root.get("trgLang")
-    refuse_other_languages(reading, tree.line(root.start), root.get("srcLang"), target)
-    stated = []
-    if reading.target and not target:
-        tag = with_attribute(root.token.raw, "trgLang", reading.target)
-        stated.append(Edit(root.start, root.inner, tag))
-    reader = _Reader(tree, target or reading.target)
+    language = language_of(target, reading.target)
+    reader = _Reader(tree, language)
     reader.read()
-    if reader.units and not target and not reading.target:
-        where = f"line {tree.line(root.start)}"
-        reader.notes.append(Note(where, "does not say its target language (trgLang)"))
+    in_use = target if reader.has_translations else ""
+    line = tree.line(root.start)
+    refuse_other_languages(reading, line, root.get("srcLang"), in_use)
+    stated = []
+    if language != target:
+        tag = with_attribute(root.token.raw, "trgLang", language)
+        stated.append(Edit(root.start, root.inner, tag))
+    if reader.units and not language:
+        note = "does not say its target language (trgLang)"
+        reader.notes.append(Note(f"line {line}", note))
     return Bilingual(tree, tuple(reader.units), tuple(stated), tuple(reader.notes))
 
 
@@ -72,6 +76,7 @@ class _Reader:
         self._language = language
         self.units: list[Unit] = []
         self.notes: list[Note] = []
+        self.has_translations = False
 
     def read(self) -> None:
         """Read all files of the file."""
@@ -94,7 +99,10 @@ class _Reader:
         for segment in unit.all("segment"):
             source = segment.child("source")
             target = segment.child("target")
-            if source is None or not _is_waiting(self._tree, segment, target):
+            if source is None:
+                continue
+            if not _is_waiting(self._tree, segment, target):
+                self.has_translations = True
                 continue
             content = self._content(source, _is_exact(source, is_exact))
             state = segment.get("state")
