@@ -97,7 +97,7 @@ def test_files_that_are_no_lines_are_refused_with_their_remedy(
     [
         ("page", "<!DOCTYPE html>", "an HTML page"),
         ("film", "1\n00:00:01,000 --> 00:00:02,000\ncat\n", "subtitles (SRT)"),
-        ("page.xml", "<cat/>", "XML"),
+        ("notes", "<?xml version='1.0'?><cat/>", "XML"),
     ],
 )
 def test_lines_that_may_be_meant_are_taken_with_a_warning(

@@ -313,7 +313,7 @@ def test_D6_a_million_empty_lines_pass_in_seconds(tmp_path: Path) -> None:
 
 
 def test_D6_empty_files_are_refused(tmp_path: Path) -> None:
-    for name in ("p.tsv", "p.tmx", "p.tsv.gz"):
+    for name in ("p.tsv", "p.tmx", "p.xlf", "p.po", "p.jsonl", "p.tsv.gz"):
         data = gzip.compress(b"") if name.endswith("gz") else b""
         assert "is empty (0 bytes)" in refusal(write(tmp_path / name, data))
     assert "train.en: is empty" in refusal(write_aligned(tmp_path, [], []))
@@ -346,7 +346,18 @@ def _zip() -> bytes:
 
 
 @pytest.mark.parametrize(
-    "name", ["p.tsv", "p.tsv.gz", "p.tmx", "p.tar", "p.zip", "p.tgz"]
+    "name",
+    [
+        "p.tsv",
+        "p.tsv.gz",
+        "p.tmx",
+        "p.xlf",
+        "p.po",
+        "p.jsonl",
+        "p.tar",
+        "p.zip",
+        "p.tgz",
+    ],
 )
 @pytest.mark.parametrize(
     "make",
@@ -486,6 +497,25 @@ def test_D9_a_billion_laughs_end_at_the_declaration(tmp_path: Path) -> None:
     start = time.perf_counter()
     assert "declarations of its own" in refusal(write(tmp_path / "p.tmx", content))
     assert time.perf_counter() - start < 1
+
+
+def test_D9_a_large_xliff_is_read_in_flat_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.xlf"
+    unit = "<trans-unit id='1'><source>{}</source><target state='new'>{}</target></trans-unit>\n"
+    with path.open("w", encoding="utf-8") as file:
+        file.write(
+            "<xliff version='1.2'>\n<file source-language='en' target-language='de'>"
+        )
+        for _ in range(4000):
+            file.write(unit.format("word " * 400, "Wort " * 400))
+        file.write(unit.format("a", "b").replace("new", "final") + "</file></xliff>")
+    assert path.stat().st_size > 15 << 20
+    tracemalloc.start()
+    text = read_pairs([str(path)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (text.src, text.lines) == (["a"], [4002])
+    assert peak < 10 << 20
 
 
 def test_D9_a_large_tmx_is_read_in_flat_memory(tmp_path: Path) -> None:

@@ -102,8 +102,8 @@ def train(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Training text: pairs (TSV, CSV, TMX, or two files as a,b), documents, or labelled rows "
-            "(CSV, TSV, JSONL); also .gz."
+            help="Training text: pairs (TSV, CSV, TMX, XLIFF, PO, JSONL, or two files as a,b), documents, or "
+            "labelled rows (CSV, TSV, JSONL); also .gz."
         ),
     ] = None,
     output: Annotated[

@@ -14,6 +14,8 @@ from weft.data.formats.header import (
     header_with_rare_code,
     names_a_language,
 )
+from weft.data.formats.json_object import parse_object
+from weft.data.formats.jsonl import holds_pairs
 from weft.data.formats.registry import FileType
 from weft.data.formats.source import read_head
 from weft.errors import DataError
@@ -66,7 +68,7 @@ def guess_task(
 
 
 def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
-    """Return the task of a type of files; CSV may hold pairs.
+    """Return the task of a type of files; CSV and JSON lines may hold pairs.
 
     It does where its first row names two languages, one of them perhaps by a code that is not known
     (`kos`) above sentences; also where it has two columns, none of which is
@@ -74,6 +76,8 @@ def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     wrong with it is then said as of pairs. Only its ASCII counts, in whatever encoding.
     """
     task = kind.task
+    if kind.name == "jsonl" and path.is_file():
+        return "translation" if _are_objects_of_pairs(path, columns) else task
     if kind.table != "csv" or not path.is_file():
         return task
     names, *rows = head_rows(path, first_lines(path)) or [[]]
@@ -86,6 +90,18 @@ def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     if len(names) == 2:
         is_pairs = names_a_language(names) or _hold_pairs(names, rows, columns)
     return "translation" if is_pairs else task
+
+
+def _are_objects_of_pairs(path: Path, columns: tuple[str, str]) -> bool:
+    """Return whether the first object of JSON lines has the sides of a pair, and neither the text
+    nor the labels.
+    """
+    line = next(filter(None, map(str.strip, first_lines(path))), "{}")
+    try:
+        row = parse_object(str(path), line)
+    except DataError:  # whoever reads it says so
+        return False
+    return holds_pairs(row) and set(row).isdisjoint(columns)
 
 
 def _hold_pairs(

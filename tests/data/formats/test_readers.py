@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -18,9 +19,12 @@ from hypothesis import strategies as st
 
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.documents import read_documents
+from weft.data.formats.jsonl import open_jsonl
+from weft.data.formats.po import open_po
 from weft.data.formats.registry import FILE_TYPES
 from weft.data.formats.tmx import open_tmx
 from weft.data.formats.tsv import open_csv, open_tsv
+from weft.data.formats.xliff import open_xliff
 from weft.data.labelled import read_labelled
 
 # Letters of several scripts, marks on them, and whatever some format or some reader takes for more
@@ -135,6 +139,81 @@ def test_tmx(
     assert all("<tu>" in lines[line - 1] for line in text.lines)
 
 
+@fuzz
+@given(pairs=PAIRS, end=ENDS, data=st.data())
+def test_xliff(
+    tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
+    pairs = [
+        tuple(side.translate(dict.fromkeys(map(ord, XML_NEVER), "_")) for side in pair)
+        for pair in pairs
+    ]  # type: ignore[misc]
+    is_second = data.draw(st.booleans())
+    tags = ("segment", "pc") if is_second else ("trans-unit", "g")
+
+    def side(name: str, text: str) -> str:
+        inside = escape(text)
+        if data.draw(st.booleans()):
+            inside = f"<{tags[1]} id='1'>{inside}</{tags[1]}>"
+        return f"<{name}>{inside}</{name}>"
+
+    units = [
+        f"<{tags[0]} id='1'>{end}{side('source', src)}{side('target', tgt)}</{tags[0]}>"
+        for src, tgt in pairs
+    ]
+    head = "<xliff version='1.2'><file source-language='en' target-language='de'><body>"
+    tail = "</body></file></xliff>"
+    if is_second:
+        head = "<xliff version='2.0' srcLang='en' trgLang='de'><file><unit>"
+        tail = "</unit></file></xliff>"
+    content = end.join([head, *units, tail])
+    text = read_pairs(write(tmp_path / "p.xlf", content, data.draw))
+    assert pairs_of(text) == pairs
+    lines = content.split("\n")
+    assert all(f"<{tags[0]} " in lines[line - 1] for line in text.lines)
+
+
+@fuzz
+@given(pairs=PAIRS, end=ENDS, data=st.data())
+def test_po(
+    tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
+    def quoted(text: str) -> str:
+        for character in ("\\", '"', "\r"):
+            letter = "r" if character == "\r" else character
+            text = text.replace(character, f"\\{letter}")
+        if not data.draw(st.booleans()):
+            return f'"{text}"'
+        whole = re.findall(r"(?:\\.|[^\\])", text)
+        return end.join(f'"{part}"' for part in ("", *whole))
+
+    entries = [
+        f"#: a.c:{n}{end}msgid {quoted(src)}{end}msgstr {quoted(tgt)}{end}"
+        for n, (src, tgt) in enumerate(pairs)
+    ]
+    content = (end * data.draw(st.sampled_from([0, 1]))).join(entries)
+    text = read_pairs(write(tmp_path / "p.po", content, data.draw))
+    assert pairs_of(text) == pairs
+    lines = content.split("\n")
+    assert all(lines[line - 1].startswith("msgid ") for line in text.lines)
+
+
+@fuzz
+@given(pairs=PAIRS, end=ENDS, data=st.data())
+def test_json_lines_of_pairs(
+    tmp_path: Path, pairs: list[tuple[str, str]], end: str, data: st.DataObject
+) -> None:
+    ascii_only = data.draw(st.booleans())
+    is_nested = data.draw(st.booleans())
+    rows: list[dict[str, object]] = [{"en": src, "de": tgt} for src, tgt in pairs]
+    if is_nested:
+        rows = [{"id": n, "translation": row} for n, row in enumerate(rows)]
+    content = "".join(json.dumps(row, ensure_ascii=ascii_only) + end for row in rows)
+    text = read_pairs(write(tmp_path / "p.jsonl", content, data.draw))
+    assert pairs_of(text) == pairs
+    assert text.lines == list(range(1, len(pairs) + 1))
+
+
 CELL = st.text(st.sampled_from(ODD.replace("\r", "") + "\n\t"), max_size=12)
 ROWS = st.lists(
     st.tuples(CELL.filter(str.strip), st.sampled_from(["x", "y", "a b"])),
@@ -229,7 +308,7 @@ def test_documents_by_blank_line_and_by_file(
 def test_every_reader_of_pairs_is_among_those_above() -> None:
     """Of CSV its cells, as labelled rows."""
     readers = {kind.read_pairs for kind in FILE_TYPES.values() if kind.read_pairs}
-    compared = {open_tsv, open_csv, open_tmx}
+    compared = {open_tsv, open_csv, open_tmx, open_xliff, open_po, open_jsonl}
     missing = "compare the new reader with a writer, in a test here, and name it"
     assert readers == compared, missing
 

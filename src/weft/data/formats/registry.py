@@ -6,10 +6,14 @@ To read a further format, write its reader in a module beside this one and give 
 from dataclasses import dataclass
 from typing import Literal
 
+from weft.data.formats.jsonl import open_jsonl
 from weft.data.formats.pairs import PairReader
+from weft.data.formats.po import open_po
 from weft.data.formats.tmx import open_tmx
 from weft.data.formats.tsv import open_csv, open_tsv
+from weft.data.formats.xliff import open_xliff
 
+_PAIRS = "it holds sentence pairs; use it alone, to train a translator"
 _TAKE_OUT = "take its text out first (pandoc -t plain does)"
 _EXPORT = "export it as TMX, or write source<TAB>target lines"
 _COLUMN = "take the column of the text out of it"
@@ -58,7 +62,7 @@ _ROWS = (
     FileType(
         name="tmx",
         words="a translation memory (TMX)",
-        remedy="it holds sentence pairs; use it alone, to train a translator",
+        remedy=_PAIRS,
         endings=("tmx",),
         root="tmx",
         task="translation",
@@ -68,18 +72,20 @@ _ROWS = (
     FileType(
         name="xliff",
         words="XLIFF",
-        remedy=_EXPORT,
+        remedy=_PAIRS,
         endings=("xlf", "xliff", "sdlxliff", "mqxliff", "mxliff"),
         root="xliff",
         task="translation",
+        read_pairs=open_xliff,
         translated=("xlf", "xliff"),
     ),
     FileType(
         name="po",
         words="a PO file, the messages of a program",
-        remedy="export it as TMX (po2tmx does), or write source<TAB>target lines",
+        remedy=_PAIRS,
         endings=("po", "pot"),
         task="translation",
+        read_pairs=open_po,
         translated=("po", "pot"),
     ),
     FileType(
@@ -129,10 +135,10 @@ _ROWS = (
         name="json",
         words="JSON",
         remedy="take the text out of it",
-        endings=("json",),
+        endings=("json", "arb"),
         task="classification",
         table="json",
-        translated=("json",),
+        translated=("json", "arb"),
     ),
     FileType(
         name="jsonl",
@@ -140,6 +146,7 @@ _ROWS = (
         remedy="take the text out of it",
         endings=("jsonl", "ndjson"),
         task="classification",
+        read_pairs=open_jsonl,
         table="json",
     ),
     FileType(
@@ -211,7 +218,7 @@ _ROWS = (
         signatures=(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",),
         named_first=True,
         documents="no",
-        translated=("docx", "pptx", "odt"),
+        translated=("docx", "pptx", "odt", "odp"),
     ),
     FileType(
         name="sheet",
@@ -220,7 +227,7 @@ _ROWS = (
         endings=("xls", "xlsx", "ods"),
         named_first=True,
         documents="no",
-        translated=("xlsx",),
+        translated=("xlsx", "ods"),
     ),
     FileType(
         name="epub",

@@ -1,0 +1,103 @@
+"""JSON lines of pairs: an object a line, whose keys say the two sides as the columns of a table do.
+
+The object may have the pair in an object of its own, `{"translation": {"en": "...", "de": "..."}}`,
+as data sets of the web often have it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.data.formats.header import Header, find_header, header_of_csv
+from weft.data.formats.json_object import parse_object
+from weft.data.formats.lines import filled_lines
+from weft.data.formats.pairs import (
+    OpenPairs,
+    Sides,
+    choose_direction,
+    doubt_name,
+    other_way,
+)
+from weft.data.formats.row import TOO_LONG, PairRow
+from weft.errors import DataError
+
+_INNER = "translation"
+_MOST_SHOWN = 6  # keys that a message names
+
+
+def open_jsonl(path: Path, asked: Sides, named: Sides) -> OpenPairs:
+    """Open JSON lines, by the languages asked for and those of the file's name, else by the keys.
+
+    Raises DataError where nothing says which keys are the two sides.
+    """
+    dropped = Counter[str]()
+    wanted = (asked[0] or named[0], asked[1] or named[1])
+    first = next((row for _, row in _objects(path, Counter()) if row is not None), {})
+    keys = list(first)
+    header = header_of_csv(keys, *wanted)
+    if header is None:
+        shown = ", ".join(map(repr, keys[:_MOST_SHOWN])) or "none"
+        raise DataError(
+            f"{path}: its keys ({shown}) do not name the two sides; name two of them by languages (en, de), or "
+            "source and target; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
+        )
+    if named == (None, None):
+        named = (header.src_lang, header.tgt_lang)
+    pair = choose_direction(asked, named)
+    notes = doubt_name(pair, named)
+    if header.src_lang and header.tgt_lang and not any(asked):
+        notes.append(f"read as {pair[0]} to {pair[1]}; {other_way(pair)}")
+    return OpenPairs(
+        rows=read_jsonl(path, header, dropped),
+        languages=pair,
+        dropped=dropped,
+        notes=notes,
+    )
+
+
+def holds_pairs(row: Mapping[str, Any]) -> bool:
+    """Return whether an object's keys name the two sides of a pair for certain."""
+    keys = list(_pair_of(row))
+    return find_header(keys, None, None, least_known=2) is not None
+
+
+def read_jsonl(path: Path, header: Header, dropped: Counter[str]) -> Iterator[PairRow]:
+    """Yield the line and the two sides of each object. Raises DataError for one without them."""
+    src_key, tgt_key = header.cells[header.src], header.cells[header.tgt]
+    for number, row in _objects(path, dropped):
+        if row is None:
+            dropped[TOO_LONG] += 1
+            continue
+        where = f"{path}:{number}"
+        yield number, _side(where, row, src_key), _side(where, row, tgt_key)
+
+
+def _objects(
+    path: Path, dropped: Counter[str]
+) -> Iterator[tuple[int, Mapping[str, Any] | None]]:
+    for number, line in filled_lines(path, dropped):
+        if line is None:
+            yield number, None
+        else:
+            yield number, _pair_of(parse_object(f"{path}:{number}", line))
+
+
+def _pair_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object that has the sides: an inner one, where there is one."""
+    inner = row.get(_INNER)
+    return inner if isinstance(inner, dict) else row
+
+
+def _side(where: str, row: Mapping[str, Any], key: str) -> str:
+    """Return a side as text; null is empty."""
+    if key not in row:
+        raise DataError(
+            f"{where}: the key {key!r} of the first line is missing; give every line both sides"
+        )
+    value = row[key]
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise DataError(f"{where}: {key!r} is no text; write it in quotes")
+    return value
