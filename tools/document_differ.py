@@ -4,11 +4,14 @@ the bytes of both files to sentences, none where all is well.
 The files are read by others' readers where there is one.
 """
 
+import csv
+import json
 import re
 import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from io import StringIO
 from tempfile import NamedTemporaryFile
 
 import markdown_it
@@ -267,3 +270,48 @@ def diff_resources(original: bytes, translated: bytes) -> list[str]:
     marks = [[sorted(mark.findall(text)) for text in found] for found in texts]
     found = unlike("element", *elements) + unlike("name", *names)
     return found + unlike("placeholders of string", *marks)
+
+
+def diff_json(original: bytes, translated: bytes) -> list[str]:
+    """Compare JSON: all keys in their order, all that is no string, and the escapes of the file."""
+    old, new = (content.decode() for content in (original, translated))
+    found = unlike("value", *(list(_leaves(json.loads(text))) for text in (old, new)))
+    is_escaped = old.isascii() and re.search(r"\\u(?!00[0-7])", old)
+    if is_escaped and not new.isascii():
+        found.append("characters beyond ASCII are no longer escaped")
+    return found
+
+
+def _leaves(value: object, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        yield f"{path} {{"
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        yield f"{path} ["
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}.{number}")
+    else:
+        yield f"{path} {'a string' if isinstance(value, str) else value!r}"
+
+
+def diff_table(
+    original: bytes, translated: bytes, mark: str, columns: Iterable[str]
+) -> list[str]:
+    """Compare tables as the standard library reads them: all cells but those of some columns, and
+    how each cell that was quoted is.
+    """
+    old, new = (
+        list(csv.reader(StringIO(content.decode(), newline=""), delimiter=mark))
+        for content in (original, translated)
+    )
+    places = {old[0].index(name) for name in columns}
+    rest = [
+        [
+            [cell for place, cell in enumerate(row) if place not in places]
+            for row in rows
+        ]
+        for rows in (old[1:], new[1:])
+    ]
+    widths = [list(map(len, rows)) for rows in (old, new)]
+    return unlike("width of row", *widths) + unlike("row", old[:1] + rest[0], new[:1] + rest[1])  # fmt: skip

@@ -24,7 +24,7 @@ _FORMS = (
     r"[$#%]\{[^{}\s]{0,100}+\}",
     r"\{[\w.\[\]]*+(?:[!:][^{}\s]{0,40}+)?\}",
     r"\$t?\([^()\n]{0,100}+\)",
-    r"(?<![\w$])\$[A-Za-z_]\w*+",
+    r"(?<![\w$])\$[A-Za-z_]\w*+(?:\$(?!\w))?+",
     r"%\(\w++\)[-+#0]?\d*+(?:\.\d++)?[a-zA-Z]",
     r"(?<![\w%])%[A-Za-z_]\w*+%(?!%)",
     r"(?<![\d%])%(?:\d++\$)?[-+#0]?\d*+(?:\.\d++)?(?:hh?|ll?|[Lqjzt])?[sdifuxXoeEgGcp@](?:%%)?+(?![a-zA-Z]{3})",
@@ -60,7 +60,7 @@ def find_kept(text: str) -> Iterator[tuple[int, int]]:
 
 def _single(text: str) -> Iterator[tuple[int, int]]:
     place = 0
-    for start, stop in _choices(text):
+    for start, stop in find_choices(text):
         yield from _forms(text, place, start)
         yield start, stop
         place = stop
@@ -73,7 +73,7 @@ def _forms(text: str, place: int, limit: int) -> Iterator[tuple[int, int]]:
         yield match.start(), place
 
 
-def _choices(text: str) -> Iterator[tuple[int, int]]:
+def find_choices(text: str) -> Iterator[tuple[int, int]]:
     """Yield the messages with a choice inside, the outer one of nested ones."""
     if not _CHOICE.search(text):
         return

@@ -10,6 +10,7 @@ from weft.documents.formats.android import open_android
 from weft.documents.formats.docx import open_docx
 from weft.documents.formats.epub import open_epub
 from weft.documents.formats.html import open_html, read_html
+from weft.documents.formats.json_files import open_json, open_json_lines
 from weft.documents.formats.markdown import open_markdown
 from weft.documents.formats.odf import open_odf
 from weft.documents.formats.plain import open_plain, read_plain
@@ -17,6 +18,7 @@ from weft.documents.formats.po import open_po
 from weft.documents.formats.pptx import open_pptx
 from weft.documents.formats.qt import open_qt
 from weft.documents.formats.subtitles import open_srt, open_vtt
+from weft.documents.formats.tables import open_csv, open_tsv
 from weft.documents.formats.tmx import open_tmx_document
 from weft.documents.formats.xliff import open_xliff
 from weft.documents.formats.xlsx import open_xlsx
@@ -55,6 +57,10 @@ FORMATS = {
         Format("text", (".txt",), open_plain, read_plain),
         Format("html", (".html", ".htm"), open_html, read_html),
         Format("markdown", (".md", ".markdown"), open_markdown, needs=("markdown_it",)),
+        Format("json", (".json", ".arb"), open_json, has_columns=True),
+        Format("json lines", (".jsonl",), open_json_lines, has_columns=True),
+        Format("csv", (".csv",), open_csv, has_columns=True),
+        Format("tsv", (".tsv",), open_tsv, has_columns=True),
         Format("po", (".po", ".pot"), open_po),
         Format("srt", (".srt",), open_srt),
         Format("vtt", (".vtt",), open_vtt),
