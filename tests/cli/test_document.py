@@ -104,12 +104,30 @@ def test_lines_and_tables_stay_lines_and_tables(
     given = ("--input", table, "--column", "en", "--output", out)
     assert command("translate", tiny_folder, *given).code == 0
     assert out.read_text().startswith("id,en,translation,note\n1,cat sees dog.,")
-    # as a document, the mark of the list stays
+    # as a document, the cells of the column are replaced
+    out = tmp_path / "c.csv"
+    given = ("--document", table, "--column", "en", "--output", out)
+    assert command("translate", tiny_folder, *given).code == 0
+    assert out.read_text() == f"id,en\n1,{lines.lines[0]}\n"
+    # and the mark of a list stays
     out = tmp_path / "b.txt"
     given = ("--document", text, "--output", out)
     assert command("translate", tiny_folder, *given).code == 0
     assert out.read_text().split("\n")[2].startswith("- ")
     assert out.read_text().split("\n")[0] == lines.lines[0]
+
+
+def test_json_is_a_document_unless_a_column_is_asked_for(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"text": "cat sees dog."}\n')
+    out = tmp_path / "b.json"
+    assert command("translate", tiny_folder, path, "--output", out).code == 0
+    (wanted,) = weft.load(tiny_folder).translate("cat sees dog.")
+    assert json.loads(out.read_text()) == {"text": wanted.text}
+    ended = command("translate", tiny_folder, "--input", path, "--column", "text")
+    assert (ended.code, ended.lines) == (0, [wanted.text])
 
 
 def test_each_segment_is_an_object_of_json(
@@ -300,6 +318,10 @@ def test_the_help_lists_the_formats(
     assert "Documents have one of these endings: " in shown
     assert all(ending in shown for ending in endings())
     assert "with the extra documents .odd" in shown
+    plain, asked = shown.split("with --document also ")
+    assert ".json," in plain
+    assert ".csv" not in plain
+    assert asked.startswith(".txt, .jsonl, .csv, .tsv;")
     assert "odd" not in command("classify", "--help").out.decode()
 
 

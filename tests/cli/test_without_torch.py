@@ -34,6 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "text.txt").write_text("\n\n".join(a for a, _ in pairs) + "\n", "utf-8")
     table = "".join(f'"{a}",English\n"{b}",German\n' for a, b in pairs)
     (here / "rows.csv").write_text("text,label\n" + table, "utf-8")
+    (here / "page.html").write_text(f"<p>{TEXT} <b>{TEXT}</b></p>", "utf-8")
     for name in [*NAMES, RECURRENT[0]]:
         recipe = load_recipe(name)
         settings = sizes_shrunk(recipe) | {"training.max_steps": 2}
@@ -64,6 +65,7 @@ def text_for(name: str, here: Path) -> Path:
 def use(name: str, here: Path) -> Plan:
     """The verbs of a model's task; what has one right answer stands first."""
     model = str(here / name)
+    page = str(here / "page.html")
     learning = ["inspect", model, TEXT, "--checkpoints", "--json"]
     plans: dict[str, Plan] = {
         "translation": [
@@ -71,6 +73,7 @@ def use(name: str, here: Path) -> Plan:
             ["translate", model, TEXT, "--beam-size", "4", "--n-best", "3"],
             ["translate", model, TEXT, "--ensemble", model],
             ["translate", model, TEXT, "--json", "--alignments"],
+            ["translate", model, page, "--json", "--output", f"{model}.html"],
             ["translate", model, TEXT, "--temperature", "1", "--n-best", "2"],
             ["translate", model, TEXT, "--mbr", "4"],
             ["inspect", model, TEXT, "--json"],

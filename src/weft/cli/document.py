@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CHUNK = 128  # texts that an interruption may cost
 _FEWEST = 50  # texts for which a bar is shown
 _MOST_SHOWN = 20  # notes and doubts that are printed one by one
-_PLAIN = ("text",)  # formats whose files may as well be lines
+_PLAIN = (".txt",)  # endings of files that may as well be lines
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,6 @@ def document_of(
 
 
 def _is_document(path: Path, columns: Sequence[str]) -> bool:
-    from weft.data.formats.filetype import type_of_name
     from weft.documents.registry import FORMATS
 
     try:
@@ -106,14 +105,21 @@ def _is_document(path: Path, columns: Sequence[str]) -> bool:
             return False
     except (OSError, ValueError):  # a text that cannot be a name
         return False
-    kind = type_of_name(path)
-    is_rows = kind is not None and kind.table != "" and kind.name != "json"
-    if is_rows or (columns and kind is not None and kind.table != ""):
-        return False
     ending = path.suffix.lower()
-    return any(
-        ending in row.endings for row in FORMATS.values() if row.name not in _PLAIN
-    )
+    is_known = any(ending in row.endings for row in FORMATS.values())
+    return is_known and not _is_rather_lines(path, columns)
+
+
+def _is_rather_lines(path: Path, columns: Sequence[str] = ()) -> bool:
+    """Return whether a file is read as lines, or rows of a table, unless it is said to be a
+    document. JSON is, where a column is asked for.
+    """
+    from weft.data.formats.filetype import type_of_name
+
+    kind = type_of_name(path)
+    if kind is None:
+        return path.suffix.lower() in _PLAIN
+    return kind.table != "" and (kind.name != "json" or bool(columns))
 
 
 def translate_document(
@@ -256,10 +262,11 @@ def _write(
         try:
             _translate_rest(texts[count:], file, done, settings, found)
         except KeyboardInterrupt:
-            remark(
-                f"weft: {output}: interrupted; {len(done):,} of {len(texts):,} texts are kept, "
-                "and the same command continues it"
-            )
+            if done:
+                remark(
+                    f"weft: {output}: interrupted; {len(done):,} of {len(texts):,} texts are kept, "
+                    "and the same command continues it"
+                )
             raise
         translated = [done[text].translated for text in texts]
         durable.write_bytes(output, fill_document(document, translated))
@@ -297,6 +304,7 @@ def _translate_rest(
             one = _done(text, prediction, settings, found)
             line = json.dumps(asdict(one)) + "\n"
             file.write(line.encode())
+            file.flush()
             done[text] = one
             advance()
 
@@ -419,13 +427,18 @@ def about_documents() -> str:
     """Say for the help which files are documents."""
     from weft.documents.registry import FORMATS
 
-    plain = [ending for name in _PLAIN for ending in FORMATS[name].endings]
-    lacking: list[str] = []
     taken: list[str] = []
+    asked: list[str] = []
+    lacking: list[str] = []
     for row in FORMATS.values():
-        if row.name not in _PLAIN:
-            (lacking if row.missing else taken).extend(row.endings)
-    said = f"{', '.join(taken)}; with --document also {', '.join(plain)} and tables"
+        for ending in row.endings:
+            if row.missing:
+                lacking.append(ending)
+            elif _is_rather_lines(Path(f"a{ending}")):
+                asked.append(ending)
+            else:
+                taken.append(ending)
+    said = f"{', '.join(taken)}; with --document also {', '.join(asked)}"
     if lacking:
         said += f"; with the extra documents {', '.join(lacking)}"
     return f"Documents have one of these endings: {said}."

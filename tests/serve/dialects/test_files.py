@@ -48,6 +48,17 @@ def test_the_page_that_is_translated_says_so(ask: TestClient) -> None:
     assert b'lang="en"' in translated(ask, "page.txt", page)
 
 
+def test_what_the_model_doubts_is_marked_where_the_format_can(ask: TestClient) -> None:
+    catalogue = 'msgid "good day"\nmsgstr ""\n\nmsgid "the qwx"\nmsgstr ""\n'
+    done = translated(ask, "a.po", catalogue.encode()).decode()
+    sure, unsure = done.split("\n\n")
+    assert sure == 'msgid "good day"\nmsgstr "DAY GOOD"'
+    assert unsure.count("#, fuzzy\n") == 1
+    assert "confidence 0.61" in unsure
+    assert "Never seen in training: qwx." in unsure
+    assert 'msgstr "QWX THE"' in unsure
+
+
 def test_the_language_of_a_file_is_detected(ask: TestClient) -> None:
     more = {"source": "auto", "target": "en"}
     assert translated(ask, "a.txt", b"der Hund", **more) == b"HUND DER"
