@@ -157,6 +157,7 @@ LATE = (
 )
 # Packages of an extra, loaded by name where a recipe asks for them.
 OPTIONAL = {
+    ("documents.formats.fluent", "fluent.syntax"),
     ("documents.formats.markdown_inline", "markdown_it"),
     ("data.normalize", "opencc"),
     ("data.normalize", "spacy"),

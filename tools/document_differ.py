@@ -17,9 +17,13 @@ from tempfile import NamedTemporaryFile
 import markdown_it
 import polib
 import pysubs2
+from fluent.syntax import FluentParser, FluentSerializer
+from fluent.syntax import ast as fluent
 from lxml import etree
 
 from weft.documents.placeholders import find_kept
+
+fluent_serializer = FluentSerializer()
 
 
 def unlike(what: str, original: Iterable[object], translated: Iterable[object]) -> list[str]:  # fmt: skip
@@ -315,3 +319,46 @@ def diff_table(
     ]
     widths = [list(map(len, rows)) for rows in (old, new)]
     return unlike("width of row", *widths) + unlike("row", old[:1] + rest[0], new[:1] + rest[1])  # fmt: skip
+
+
+def diff_fluent(
+    original: bytes, translated: bytes, by_words: bool = False
+) -> list[str]:
+    """Compare files of Fluent as fluent.syntax reads them: entries, keys, comments and placeables.
+
+    With `by_words` a translation may have literals of its own.
+    """
+    old, new = (
+        FluentParser().parse(content.decode()) for content in (original, translated)
+    )
+    return unlike("entry", _entries(old, by_words), _entries(new, by_words))
+
+
+def _entries(resource: fluent.Resource, by_words: bool) -> list[object]:
+    return [
+        fluent_serializer.serialize_entry(entry)
+        if isinstance(entry, fluent.BaseComment | fluent.Junk)
+        else _shape(entry, by_words)
+        for entry in resource.body
+    ]
+
+
+def _shape(node: object, by_words: bool) -> object:
+    """A node without its words; placeables in any order."""
+    if isinstance(node, fluent.Pattern):
+        found = [
+            _shape(element, by_words)
+            for element in node.elements
+            if isinstance(element, fluent.Placeable)
+            and not (by_words and isinstance(element.expression, fluent.StringLiteral))
+        ]
+        return sorted(map(str, found))
+    if isinstance(node, fluent.BaseNode):
+        fields = sorted(vars(node).items())
+        shapes = [
+            (name, _shape(value, by_words)) for name, value in fields if name != "span"
+        ]
+        return (type(node).__name__, shapes)
+    if isinstance(node, list):
+        return [_shape(value, by_words) for value in node]
+    return node

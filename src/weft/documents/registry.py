@@ -9,6 +9,7 @@ from weft.documents.document import Document, Reading, TextDocument
 from weft.documents.formats.android import open_android
 from weft.documents.formats.docx import open_docx
 from weft.documents.formats.epub import open_epub
+from weft.documents.formats.fluent import open_fluent
 from weft.documents.formats.html import open_html, read_html
 from weft.documents.formats.json_files import open_json, open_json_lines
 from weft.documents.formats.markdown import open_markdown
@@ -61,6 +62,7 @@ FORMATS = {
         Format("json lines", (".jsonl",), open_json_lines, has_columns=True),
         Format("csv", (".csv",), open_csv, has_columns=True),
         Format("tsv", (".tsv",), open_tsv, has_columns=True),
+        Format("fluent", (".ftl",), open_fluent, needs=("fluent.syntax",)),
         Format("po", (".po", ".pot"), open_po),
         Format("srt", (".srt",), open_srt),
         Format("vtt", (".vtt",), open_vtt),

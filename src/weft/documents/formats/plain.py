@@ -4,7 +4,7 @@ Tags in it, as subtitles have, and placeholders are items of their segment.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from weft.documents.document import (
@@ -87,6 +87,33 @@ def tagged_pieces(line: str) -> Iterator[Piece]:
         place = tag.end
     if place < len(line):
         yield Piece(line[place:])
+
+
+def pieces_around(text: str, kept: Sequence[tuple[int, int]]) -> Iterator[Piece]:
+    """Divide a text as `tagged_pieces` does, in which some stretches are kept, also inside tags."""
+    masked = list(text)
+    for start, end in kept:
+        # as an attribute of a tag has it
+        masked[start:end] = "a=".ljust(end - start, "a")[: end - start]
+    waiting = list(reversed(kept))
+    place = 0
+    for piece in tagged_pieces("".join(masked)):
+        start = place
+        end = place + len(piece.raw)
+        place = end
+        while waiting and waiting[-1][1] <= start:
+            waiting.pop()
+        if piece.kind is not None:
+            yield Piece(text[start:end], piece.kind, piece.name)
+            continue
+        while waiting and waiting[-1][0] < end:
+            first, last = waiting.pop()
+            if first > start:
+                yield Piece(text[start:first])
+            yield Piece(text[first:last], Kind.KEPT)
+            start = last
+        if start < end:
+            yield Piece(text[start:end])
 
 
 class _Tag(NamedTuple):

@@ -4,6 +4,7 @@ A value is decoded, its text read by another reader, and what takes its place en
 without a translation stay as they stand in the file.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from weft.documents.document import (
 )
 
 Encode = Callable[[str, Sequence[Doubt]], str]
+_BREAKS = re.compile(r"[\r\n]++")
 _MARK = "\ue0f0{}\ue0f1"  # stands for a value in the text around it
 
 
@@ -45,7 +47,7 @@ class Value:
     def write(self, translations: Sequence[Written]) -> str:
         """Return what takes its place; a translation that changes nothing leaves it as it is."""
         end = len(self.inner.segments)
-        text = self.inner.write(translations[:end])
+        text = self.inner.write(_in_lines(self.inner, translations[:end]))
         is_same = text == unchanged_text(self.inner)
         written: list[str] = []
         for value in self.inside:
@@ -57,6 +59,22 @@ class Value:
             return self.raw
         text = _with_inside(text, [value.raw for value in self.inside], written)
         return self.encode(text, [written.doubt for written in translations])
+
+
+def _in_lines(document: TextDocument, translations: Sequence[Written]) -> list[Written]:
+    """Return translations without line breaks where their segments have none.
+
+    An empty one leaves its segment as it was: a place without text may be no place.
+    """
+    found = []
+    for segment, written in zip(document.segments, translations, strict=True):
+        text = written.text
+        if not text.strip():
+            text = segment.source
+        elif not _BREAKS.search(segment.source):
+            text = _BREAKS.sub(" ", text)
+        found.append(Written(text, written.doubt))
+    return found
 
 
 def _with_inside(text: str, raws: Sequence[str], written: Sequence[str]) -> str:
