@@ -72,6 +72,7 @@ RUNNING = [
     "One.\nTwo\r\n\r\n  three… four?!  Five” (six.) Seven",
     "   indented.  Wide   gap.    End",
     "no end",
+    "who? me?! you? “what?” no",
     "Il dit : « Oui. » Puis « non. »",
     "17 h. Il. é. È. ß. Um 5 p.m. Er. ǅ. Ⅷ. 3 ª. X. - a. - Ja. — iA.",
     "... ... a.b.c. D",

@@ -19,6 +19,7 @@ _EITHER = "“«‘‹"
 # Letters of Chinese and Japanese, between which no space stands.
 _UNSPACED = "\u3041-\u30ff\u3400-\u9fff"
 _QUESTIONS = frozenset("!?…؟‼⁇⁈⁉！？\u037e")
+_ASKS = frozenset("?؟？")
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“‘«„¿¡-]+$")
 _LETTER = r"[^\W\d_][\u0900-\u0903\u093a-\u094f]{0,2}"  # also an akshara
 _INITIAL = re.compile(
@@ -119,9 +120,10 @@ def split_sentences(text: str, language: str = UNKNOWN) -> list[str]:
     A line break always ends a sentence. So does a CJK or Khmer mark, but before a comma, colon or
     semicolon, and in a quotation that と or って follows; and `!` or `?` before a letter of Chinese
     or Japanese. Any other mark needs white space behind it, and no small letter after that, or
-    after a dash there. A dot ends none after an initial or a common abbreviation, or within a
-    number; nor after a number of one or two digits with which the sentence begins, as in a list, or
-    which is an ordinal in the text's `language` (BCP-47).
+    after a dash there; a question mark alone may have one after it. A dot ends none after an
+    initial or a common abbreviation, or within a number; nor after a number of one or two digits
+    with which the sentence begins, as in a list, or which is an ordinal in the text's `language`
+    (BCP-47).
     """
     pieces = []
     start = 0
@@ -148,9 +150,11 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], language: str) -
         quoted = match["wide"][-1] in "」』”’"
         # 「はい。」と言った goes on
         return not (following in "、，；：,;:" or (quoted and following in "とっ"))
+    marks = match["narrow"].rstrip()
+    if text[stop].islower() and _ASKS.issuperset(marks):  # of a chat without capitals
+        return True
     if _goes_on(text, stop):
         return False
-    marks = match["narrow"].rstrip()
     is_dot = marks[0] == "." and not marks.startswith("..")
     if not is_dot or not _QUESTIONS.isdisjoint(marks):
         return True

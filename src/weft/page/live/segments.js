@@ -52,8 +52,10 @@ class Sentences {
       const isQuoted = "」』”’".includes(wide.at(-1));
       return !("、，；：,;:".includes(following) || (isQuoted && "とっ".includes(following)));
     }
-    if (this.goesOn(text, stop)) return false;
     const marks = narrow.replace(TRAIL, "");
+    const isSmall = /\p{Lowercase}/u.test(String.fromCodePoint(text.codePointAt(stop)));
+    if (isSmall && /^[?؟？]*$/.test(marks)) return true;
+    if (this.goesOn(text, stop)) return false;
     const isDot = marks[0] === "." && !marks.startsWith("..");
     if (!isDot || Array.from(marks).some((mark) => this.rules.questions.includes(mark))) return true;
     return this.dotEnds(text, start, match.index, stop);
