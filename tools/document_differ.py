@@ -160,7 +160,7 @@ def _codes(element: etree._Element) -> list[object]:
     """The inline elements of a text, each with those that it is in."""
     found = []
     for inner in element.iter(etree.Element):
-        if inner is element:
+        if inner is element or _local(inner) == "numerusform":
             continue
         above = [outer.tag for outer in inner.iterancestors()]
         depth = above.index(element.tag)
@@ -169,9 +169,10 @@ def _codes(element: etree._Element) -> list[object]:
 
 
 def _sides(unit: etree._Element) -> tuple[etree._Element, etree._Element] | None:
-    sides = [[child for child in unit if _local(child) == name] for name in ("source", "target")]  # fmt: skip
-    sides[0] = [child for child in unit if _local(child) == "seg-source"] or sides[0]
-    return (sides[0][0], sides[1][0]) if all(sides) else None
+    there = {_local(child): child for child in unit.iterchildren(etree.Element)}
+    source = there.get("seg-source", there.get("source"))
+    target = there.get("target", there.get("translation"))
+    return None if source is None or target is None else (source, target)
 
 
 def diff_units(original: bytes, translated: bytes) -> list[str]:
@@ -268,9 +269,11 @@ def diff_resources(original: bytes, translated: bytes) -> list[str]:
     elements = [
         sorted(map(_resource, root.iter(etree.Element)), key=repr) for root in roots
     ]
-    names = [[one.get("name") for one in root] for root in roots]
+    names = [
+        [one.get("name") for one in root.iterchildren(etree.Element)] for root in roots
+    ]
     mark = re.compile(r"%\d*\$?[sd]|</?\w+>")
-    texts = [["".join(one.itertext()) for one in root] for root in roots]
+    texts = [["".join(one.itertext()) for one in root.iterchildren(etree.Element)] for root in roots]  # fmt: skip
     marks = [[sorted(mark.findall(text)) for text in found] for found in texts]
     found = unlike("element", *elements) + unlike("name", *names)
     return found + unlike("placeholders of string", *marks)

@@ -5,9 +5,10 @@ from time import process_time
 import pytest
 
 from document_samples import unaligned, upper  # tools/
-from weft.documents.document import Written
-from weft.documents.driver import translate_document
-from weft.documents.registry import FORMATS
+from weft.documents.document import Reading, Written
+from weft.documents.driver import translate_document, unchanged
+from weft.documents.registry import FORMATS, format_of
+from weft.errors import UsageError
 
 PIECES = [name for name, row in FORMATS.items() if row.read]
 SIZE = 50_000
@@ -67,3 +68,58 @@ def test_nesting_as_deep_as_a_body_allows(name: str) -> None:
 
 def deep(depth: int, inside: str) -> str:
     return f"a {'<b>' * depth}{inside}{'</b>' * depth} z"
+
+
+# formats of XML with one text in each
+FILES = {
+    "a.xlf": '<xliff version="1.2"><file><body><trans-unit><source>{}</source></trans-unit></body></file></xliff>',
+    "b.xlf": '<xliff version="2.0"><file><unit><segment><source>{}</source></segment></unit></file></xliff>',
+    "a.tmx": '<tmx><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>{}</seg></tuv></tu></body></tmx>',
+    "a.ts": "<TS><context><message><source>{}</source></message></context></TS>",
+    "a.xml": '<resources><string name="a">{}</string></resources>',
+}
+OFTEN = [
+    "&lt;a x=\\&quot;",
+    "&lt;b&gt;x ",
+    "&amp;a",
+    "a\n",
+    "<g id='1'>a</g> ",
+    "\\\\n",
+]
+MANY = [
+    *("&lt;", "&lt;a ", "&lt;a b", "&lt;code&gt;", '&lt;a x="', "&lt;/b&gt;", "&amp;nbsp;", "&#32;", "%1 ", "%", "\n"),
+    *("\\", "\\n", "\\u00", "\\u0041", '"', "\\@a", "http://..", "<bx id='1'/>a ", "<ex id='1'/>a ", "<x id='1'/>"),
+    *("<bx id='1'/>a <bx id='2'/>b <ex id='1'/>", "<mrk mtype='seg' mid='1'>a</mrk>", "<![CDATA[a <b>]]>", "<b>x</b> "),
+    *("<bpt i='1'>x</bpt>a", "<sm id='1' translate='no'/>a", "<em startRef='1'/>a", "<li>a</li>", "a&amp;b ", "..."),
+    *("</source></trans-unit><trans-unit><source>a", "</string><string name='a'>b", "<g id='1'>a <x/></g>"),
+    "</seg></tuv></tu><tu><tuv xml:lang='en'><seg>a",
+]  # fmt: skip
+
+
+def seconds_of_file(name: str, part: str, size: int) -> float:
+    """The CPU time to read a file in which a part is repeated, and to translate it."""
+    content = FILES[name].format(part * (size // len(part))).encode()
+    begin = process_time()
+    try:
+        document = format_of(name).open(content, Reading(name, target="de"))
+    except UsageError:  # of another format's elements
+        return process_time() - begin
+    for rule in (upper, unaligned):
+        translate_document(document, lambda texts, rule=rule: list(map(rule, texts)))
+    assert unchanged(document) == content
+    return process_time() - begin
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_with_one_thing_again_and_again(name: str) -> None:
+    for part in OFTEN:
+        assert seconds_of_file(name, part, 4_000) < 5, part
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FILES)
+def test_files_with_many_things_again_and_again(name: str) -> None:
+    for part in MANY:
+        seconds_of_file(name, part, 1_000)
+        small, large = (seconds_of_file(name, part, size) for size in (20_000, 80_000))
+        assert large < 12 * max(small, 0.02), part

@@ -147,6 +147,8 @@ def test_what_android_would_misread_is_escaped() -> None:
     assert one(r"a \\name\nand b") == r"A \\NAME\nAND B"
     assert one(r"\ud83d\ude00 ok") == "😀 OK"
     assert one(r"say \"https://a.org/x\" now") == r"SAY \"https://a.org/x\" NOW"
+    assert one("%sMio. a %1$sb c") == "%sMIO. A %1$sB C"
+    assert one("100%% sure") == "100%% SURE"
     assert one("<![CDATA[a]]> b").startswith("<![CDATA[a]]>")
 
 

@@ -152,12 +152,22 @@ def test_plural_forms_are_as_many_as_the_language_has() -> None:
 
 def test_the_mark_of_a_key_goes_with_its_word() -> None:
     assert message("Save &amp;as now", rule="reverse") == "now's &amp;as's Save's"
+    assert message("for %1ms of Argon2%1") == "FOR %1MS OF ARGON2%1"
     assert message("E&amp;xit") == "&amp;EXIT"
     assert message("Salt &amp;&amp; pepper") == "SALT &amp;&amp; PEPPER"
     assert message("Q &amp; a") == "Q &amp; A"
     assert message("&lt;b&gt;&amp;One&lt;/b&gt; two").startswith("&lt;b&gt;&amp;ONE")
     assert message("Save &amp;as...", "ja", "chinese").endswith("(&amp;A)...")
     assert message("&amp;Open", "zh_CN", "chinese").endswith("。(&amp;O)")
+
+
+def test_line_breaks_written_as_tags_divide_like_others() -> None:
+    text = MESSAGES.replace("Gone words", "").replace(
+        "A guess of", "You may&lt;br>stop here.&lt;br>&lt;br/>Go on."
+    )
+    assert [segment.text for segment in opened(text).segments][1:4] == [
+        *("You may stop here.", "Go on. two words:", "old file(s)"),
+    ]
 
 
 def test_doubts_leave_a_message_unfinished() -> None:

@@ -13,6 +13,7 @@ from weft.documents.document import Kind, Note, Reading, Written
 from weft.documents.formats.bilingual import Bilingual, Unit
 from weft.documents.formats.content import (
     CDATA_TEXT,
+    LINE,
     TEXT,
     Part,
     Wording,
@@ -49,6 +50,8 @@ _MARKS = {
     "t": "\t",
 }
 _SPACES = r"\\u00[aA]0|\\u0020|\\u200[2-9]|\\u202[fF]|\\t"
+# what a program fills in, whatever follows it: %sMio.
+_FORMAT = r"%\d++\$[-+#0,( ]?\d*+(?:\.\d++)?[A-Za-z]|(?<![\d%])%[sdf]"
 _QUOTED = {'"': '\\"', "\\": "\\\\"}
 _BARE = _QUOTED | {"'": "\\'"}
 # all of a string between quotes, in which white space counts
@@ -79,7 +82,7 @@ def _with_backslashes(syntax: Syntax, always: Mapping[str, str]) -> Syntax:
     white = re.compile(rf"(?:{syntax.white.pattern}|{_SPACES})++")
 
     def decode(raw: str) -> str:
-        return syntax.decode(_unescape(raw))
+        return syntax.decode(_unescape(raw)).replace("%%", "%")
 
     def escapes_of(source: str) -> dict[str, str]:
         own = {
@@ -92,6 +95,8 @@ def _with_backslashes(syntax: Syntax, always: Mapping[str, str]) -> Syntax:
             is_named = bool(found[1]) or character in _BARE or character in "@?#"
             if is_named and not character.isspace() and found[2] not in _MARKS:
                 own[character] = found[0]
+        if "%%" in source and "%" not in source.replace("%%", ""):
+            own["%"] = "%%"
         return {**always, **own}
 
     return Syntax(white, decode, escapes_of, collapses=True)
@@ -105,7 +110,7 @@ def _wording(always: Mapping[str, str]) -> Wording:
         cdata=_with_backslashes(CDATA_TEXT, always),
         breaks=breaks,
         exact_breaks=rf"{breaks}|\r?\n",
-        kept=rf"\\[@#]\w++|{address}",
+        kept=rf"\\[@#]\w++|{address}|{_FORMAT}",
     )
 
 
@@ -184,7 +189,7 @@ def _role(tree: XmlTree, element: Element) -> Piece:
     if element.token.space == _PLACEHOLDER:
         return Piece(tree.raw(element), Kind.KEPT)
     if element.name == "br" and element.is_tag:
-        return Piece(element.token.raw, Kind.BREAK)
+        return Piece(element.token.raw, Kind.BREAK, LINE)
     return pair(element)
 
 

@@ -105,7 +105,7 @@ class Wording:
     cdata: Syntax = CDATA_TEXT
     breaks: str = r"\r?\n(?![ \t]++\S|[ \t]*+$)"
     exact_breaks: str = r"\r?\n|&#(?:0*10|x0*[aA]);"
-    kept: str = r"(?<![\d%])%L?\d{1,2}+(?![0-9$%A-Za-z]|\.\d)|(?<!%)%n(?![A-Za-z$])"
+    kept: str = r"(?<!%)%L?\d{1,2}+(?![0-9$%A-Za-z]|\.\d)|(?<!%)%n(?![A-Za-z$])"
 
     @cache  # noqa: B019 - of a few wordings
     def pattern(self, is_cdata: bool, is_exact: bool) -> re.Pattern[str]:
@@ -119,7 +119,7 @@ class Wording:
 Role = Callable[[Element], Piece]
 Part = Piece | str
 """A piece, or a stretch that stays where it is and ends what is before it."""
-_LINE = "line"
+LINE = "line"
 
 
 def parts_of(
@@ -224,7 +224,7 @@ def _mark(found: re.Match[str]) -> Iterator[Part]:
     """Yield what is not words: a line break, a placeholder, a tag."""
     raw = found[0]
     if found["line"]:
-        yield Piece(raw, Kind.BREAK, _LINE)
+        yield Piece(raw, Kind.BREAK, LINE)
     elif found["kept"] or found[1]:
         yield Piece(raw, Kind.KEPT)
     else:
@@ -235,7 +235,7 @@ def _tag(raw: str, closes: bool, name: str, is_whole: bool) -> Part:
     if name in _BLOCKS:
         return raw
     if name == "br":
-        return Piece(raw, Kind.BREAK)
+        return Piece(raw, Kind.BREAK, LINE)
     if is_whole or name in _VOID:
         return Piece(raw, Kind.EMPTY)
     return Piece(raw, Kind.CLOSE if closes else Kind.OPEN, name)
@@ -248,7 +248,7 @@ def read_parts(builder: Builder, parts: Iterable[Part]) -> None:
     run: list[Piece] = []
     line = ""
     for number, part in enumerate(listed):
-        is_line = isinstance(part, Piece) and part.name == _LINE
+        is_line = isinstance(part, Piece) and part.name == LINE
         if isinstance(part, Piece) and not (is_line and _ends(line, following[number])):
             run.append(part)
             line = "" if is_line else (line + _shown(part))[-_LONGEST_LINE:]
@@ -279,7 +279,7 @@ def _following(parts: list[Part]) -> list[str]:
     for number in reversed(range(len(parts))):
         part = parts[number]
         found[number] = first
-        if isinstance(part, str) or part.name == _LINE:
+        if isinstance(part, str) or part.name == LINE:
             first = ""
         elif part.kind is None and part.raw.strip():
             first = part.raw.strip()[0]

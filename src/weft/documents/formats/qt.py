@@ -36,7 +36,7 @@ from weft.documents.formats.xml import written_as_xml
 from weft.documents.inline import Builder, Piece
 from weft.errors import UsageError
 
-_WORDING = Wording()
+_WORDING = Wording(kept=r"%L?\d{1,2}+(?!\$)|%L?n(?![A-Za-z$])")
 _GONE = ("vanished", "obsolete")
 _BEFORE_TRANSLATION = ("source", "oldsource", "comment", "oldcomment", "extracomment")
 # the key that a letter stands for, marked by an ampersand before it; two of them are one in a text

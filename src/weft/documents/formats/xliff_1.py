@@ -15,6 +15,7 @@ from weft.documents.formats.bilingual import (
     remark_of,
 )
 from weft.documents.formats.content import (
+    LINE,
     Wording,
     pair,
     parts_of,
@@ -273,7 +274,7 @@ def _number(element: Element) -> str:
 def _placeholder(element: Element, raw: str) -> Piece:
     """Return what an `x` is: a line break, a half of a pair, or what stands for words."""
     if element.get("ctype") == "lb":
-        return Piece(raw, Kind.BREAK)
+        return Piece(raw, Kind.BREAK, LINE)
     number = element.get("id")
     kind = _HALVES.get(number[:6])
     if kind:
