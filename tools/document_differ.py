@@ -6,6 +6,7 @@ The files are read by others' readers where there is one.
 
 import csv
 import json
+import plistlib
 import re
 import shutil
 import subprocess
@@ -365,3 +366,21 @@ def _shape(node: object, by_words: bool) -> object:
     if isinstance(node, list):
         return [_shape(value, by_words) for value in node]
     return node
+
+
+def diff_stringsdict(original: bytes, translated: bytes) -> list[str]:
+    """Compare property lists: all keys, what is no form of a plural, and the variables."""
+    return unlike(
+        "entry", *(list(_plist(plistlib.loads(c))) for c in (original, translated))
+    )
+
+
+def _plist(value: object, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _plist(inner, f"{path}.{key}")
+        return
+    forms = ("zero", "one", "two", "few", "many", "other", "NSStringLocalizedFormatKey")
+    is_form = path.endswith(forms)
+    shown = sorted(re.findall(r"%#@\w+@|%l*[d@]", str(value))) if is_form else value
+    yield f"{path} {shown}"

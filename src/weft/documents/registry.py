@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from weft.documents.document import Document, Reading, TextDocument
 from weft.documents.formats.android import open_android
+from weft.documents.formats.apple_strings import open_strings, open_stringsdict
 from weft.documents.formats.docx import open_docx
 from weft.documents.formats.epub import open_epub
 from weft.documents.formats.fluent import open_fluent
@@ -21,6 +22,7 @@ from weft.documents.formats.qt import open_qt
 from weft.documents.formats.subtitles import open_srt, open_vtt
 from weft.documents.formats.tables import open_csv, open_tsv
 from weft.documents.formats.tmx import open_tmx_document
+from weft.documents.formats.xcstrings import open_xcstrings
 from weft.documents.formats.xliff import open_xliff
 from weft.documents.formats.xlsx import open_xlsx
 from weft.errors import UsageError
@@ -63,6 +65,9 @@ FORMATS = {
         Format("csv", (".csv",), open_csv, has_columns=True),
         Format("tsv", (".tsv",), open_tsv, has_columns=True),
         Format("fluent", (".ftl",), open_fluent, needs=("fluent.syntax",)),
+        Format("strings", (".strings",), open_strings),
+        Format("stringsdict", (".stringsdict",), open_stringsdict),
+        Format("xcstrings", (".xcstrings",), open_xcstrings),
         Format("po", (".po", ".pot"), open_po),
         Format("srt", (".srt",), open_srt),
         Format("vtt", (".vtt",), open_vtt),
