@@ -363,6 +363,16 @@ def test_another_verb_names_this_one(
     assert str(caught.value).endswith(said.format(path))
 
 
+def test_a_document_that_is_missing_is_said_to_be_a_text(
+    command: Command, tiny_folder: Path
+) -> None:
+    ended = command("translate", tiny_folder, "brief.docx", "See brief.docx")
+    assert (ended.code, len(ended.lines)) == (0, 2)
+    said = "weft: brief.docx is taken as a text: there is no such file"
+    assert ended.messages[0] == said
+    assert ended.err.count("no such file") == 1
+
+
 def test_a_text_that_is_no_name_is_no_document() -> None:
     for text in ("a\0.html", "x" * 5000 + ".html", "page.html"):
         assert verb.document_of([text], None, (), False) is None

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -86,7 +87,7 @@ def document_of(
     if is_asked:
         if len(paths) != 1:
             raise UsageError("--document takes one file; give its name")
-        if not paths[0].is_file():
+        if not os.path.isfile(paths[0]):
             raise UsageError(f"{paths[0]}: no such file; --document takes one")
         return paths[0]
     found = [path for path in paths if _is_document(path, columns)]
@@ -94,16 +95,26 @@ def document_of(
         raise UsageError(
             f"{found[0]} is a document: give it alone, and further ones with commands of their own"
         )
+    for text in texts:
+        if _may_be_missing(text):
+            remark(f"weft: {text} is taken as a text: there is no such file")
     return found[0] if found else None
+
+
+def _may_be_missing(text: str) -> bool:
+    """Return whether a text looks like the name of a document that is not there."""
+    from weft.documents.registry import FORMATS
+
+    path = Path(text)
+    endings = {ending for row in FORMATS.values() for ending in row.endings}
+    is_name = path.suffix.lower() in endings and len(text.split()) == 1
+    return is_name and not os.path.exists(path)
 
 
 def _is_document(path: Path, columns: Sequence[str]) -> bool:
     from weft.documents.registry import FORMATS
 
-    try:
-        if not path.is_file():
-            return False
-    except (OSError, ValueError):  # a text that cannot be a name
+    if not os.path.isfile(path):  # which takes any text
         return False
     ending = path.suffix.lower()
     is_known = any(ending in row.endings for row in FORMATS.values())

@@ -58,6 +58,7 @@ def test_labelled_rows_are_labelled_rows(tmp_path: Path) -> None:
     [
         ('{"en": "a"}', ":2: the key 'de' of the first line is missing"),
         ('{"en": "a", "de": 3}', ":2: 'de' is no text"),
+        ('{"en": "a", "de": "b\\u0000"}', ":2: 'de' holds NUL"),
         ('["en"]', ":2: JSON, but not an object"),
         ("{", ":2: not JSON"),
     ],

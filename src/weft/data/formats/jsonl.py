@@ -100,4 +100,6 @@ def _side(where: str, row: Mapping[str, Any], key: str) -> str:
         return ""
     if not isinstance(value, str):
         raise DataError(f"{where}: {key!r} is no text; write it in quotes")
+    if "\0" in value:
+        raise DataError(f"{where}: {key!r} holds NUL, which is no text; take it out")
     return value
