@@ -141,6 +141,27 @@ class Records(Protocol):
 
 
 @runtime_checkable
+class Attends(Protocol):
+    """A decoder whose steps also say where they look."""
+
+    attends: bool
+
+    def step(
+        self,
+        inputs: StepInput,
+        k: int,
+        /,
+        *,
+        all_log_probs: bool = False,
+        attention: Floats | None = None,
+    ) -> TopK:
+        """Take one step as any decoder, and fill `attention` (R, S) with how much each row attends
+        to each source token, 0 behind its own source.
+        """
+        ...
+
+
+@runtime_checkable
 class Decoder(Protocol):
     """Sentences under way, and their next tokens: all that the search knows of a model."""
 

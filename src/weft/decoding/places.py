@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.decoding.decoder import Advances, Beams, Decoder, Floats, Records
+from weft.decoding.decoder import Advances, Attends, Beams, Decoder, Floats, Records
 from weft.decoding.prefixes import MOST_ROWS, prefix_len_ahead, prefix_rows
 from weft.decoding.samples import Drawing
 from weft.decoding.sentences import BeamSettings, Line, SampleSettings, Sentence
 from weft.decoding.slots import Mix, Outcome, Slot, id_array, penalty_table
+from weft.decoding.terms import MOST_TERMS, TermBeams
 from weft.errors import DivergedError, UsageError
 
 NO_NUMBERS = "decoding: no token has a finite probability (NaN or infinite logits)"
@@ -55,6 +56,9 @@ class Places:
         self._advances = decoder if isinstance(decoder, Advances) else None
         # a decoder that keeps what sentences wrote from their sources, where this one does
         self._records = decoder if isinstance(decoder, Records) else None
+        # a decoder that says where it looks, where this one does
+        self._attends = decoder if isinstance(decoder, Attends) else None
+        self.terms = TermBeams(*shape)
         self._mix: Mix | None = None  # None: not known since a sentence came or went
         self._held: list[Sentence] = []  # that did not fit beside those they came with
         self._ended: list[tuple[int, Outcome]] = []  # that need no step
@@ -125,6 +129,8 @@ class Places:
             return UsageError(
                 f"{size} samples begin with {len(sentence.branches)} tokens; each needs one"
             )
+        if sentence.terms and (problem := _problem_of_terms(sentence, settings)):
+            return problem
         most = self.decoder.beam_size
         if size > most:
             return UsageError(f"beam_size = {size}: here it must be at most {most}")
@@ -178,6 +184,7 @@ class Places:
         self.newest_tokens[index] = settings.bos_id
         self.worst_scores[index] = -np.inf
         self._set_penalties(index, settings.length_penalty, sentence.max_len)
+        self.terms.start(index, sentence.terms, sentence.prefix)
         self._mix = None
         if sentence.records and self._records:
             self._records.record(index)
@@ -309,3 +316,21 @@ class Places:
                 self.ancestors,
             )
         return self._beams
+
+
+def _problem_of_terms(sentence: Sentence, settings: BeamSettings) -> UsageError | None:
+    """Return why a sentence cannot have its terms, if it cannot."""
+    terms = sentence.terms
+    assert terms is not None
+    if isinstance(settings, SampleSettings):
+        return UsageError("samples have no terms; leave out one of them")
+    if len(terms.terms) > MOST_TERMS:
+        return UsageError(
+            f"{len(terms.terms)} terms in a sentence: at most {MOST_TERMS} are possible"
+        )
+    least = terms.least + len(sentence.prefix) + 1  # with eos
+    if least > sentence.max_len:
+        return UsageError(
+            f"prefix and terms have {least} tokens with the end symbol; the output limit is {sentence.max_len}"
+        )
+    return None

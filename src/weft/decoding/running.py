@@ -9,6 +9,7 @@ hypotheses), m candidates of a row, T positions.
 """
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,7 +34,24 @@ from weft.decoding.extensions import (
 from weft.decoding.places import NO_NUMBERS, Places
 from weft.decoding.samples import draw_tokens
 from weft.decoding.slots import Mix, Outcome
+from weft.decoding.terms import TermMix, TermStep
 from weft.errors import DivergedError
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The most probable next tokens of every hypothesis (A k m): -inf where there is none.
+
+    `rows` (A k) are those of the step, -1 for no hypothesis. `every` (R V) has the
+    log-probabilities of all tokens, and `attention` (R, source tokens) says where the rows looked,
+    if asked for.
+    """
+
+    log_probs: Floats
+    ids: Tokens
+    rows: Indices
+    every: Floats | None
+    attention: Floats | None
 
 
 class Search(Places):
@@ -67,12 +85,12 @@ class Search(Places):
             return
         try:
             # k candidates a hypothesis are enough: the k best of a beam are among them
-            top_log_probs, top_ids = self._candidates(mix)  # A k m
+            candidates = self._candidates(mix)
         except MemoryError as error:
             self._relieve(mix, error)
             return
         # all candidates of a beam compete, so that a hypothesis may go on twice, or not at all
-        extensions = self._choose(mix, top_log_probs, top_ids)
+        extensions = self._choose(mix, candidates)
         active = mix.active
         if extensions.is_broken.any():
             for index in active[extensions.is_broken].tolist():
@@ -178,8 +196,18 @@ class Search(Places):
         width = int(sizes.max())
         candidates = int(searched.max(initial=1))
         has_prefixes = bool(self.prefix_lens[active].any())
+        all_terms = [slot.sentence.terms for slot in slots]
+        needing = [terms for terms in all_terms if terms is not None]
         return Mix(
-            active, is_sampled, has_draws, has_prefixes, width, candidates, banned
+            active=active,
+            is_sampled=is_sampled,
+            has_terms=np.array([terms is not None for terms in all_terms]),
+            terms=TermMix(needing) if needing else None,
+            has_draws=has_draws,
+            has_prefixes=has_prefixes,
+            width=width,
+            candidates=candidates,
+            banned=banned,
         )
 
     def _relieve(self, mix: Mix, error: MemoryError) -> None:
@@ -195,9 +223,9 @@ class Search(Places):
         for index in active.tolist():
             self._end(index, error)
 
-    def _candidates(self, mix: Mix) -> tuple[Floats, Tokens]:
-        """Compute the most probable next tokens of every hypothesis (A k m), of a sample the one
-        that it draws.
+    def _candidates(self, mix: Mix) -> Candidates:
+        """Compute the most probable next tokens of every hypothesis, of a sample the one that it
+        draws.
 
         Where there is none, the log-probability is -inf. Inside a prefix, its next token is the
         only candidate.
@@ -206,18 +234,34 @@ class Search(Places):
         rows, beams = np.nonzero(is_live)
         sentences = mix.active[rows]
         inputs = self._step_input(mix, sentences, beams)
-        found = self.decoder.step(inputs, mix.candidates, all_log_probs=mix.has_draws)
-        log_probs, ids, _ = found
+        found, attention = self._step(mix, inputs)
+        log_probs, ids, every = found
         if mix.has_draws:
             self._draw(inputs, found)
         shape = len(mix.active), mix.width, mix.candidates
+        row_of = np.full(shape[:2], -1)
+        row_of[rows, beams] = np.arange(len(rows))
         if len(sentences) == shape[0] * shape[1]:
-            return log_probs.reshape(shape), ids.reshape(shape)
+            top = log_probs.reshape(shape), ids.reshape(shape)
+            return Candidates(*top, row_of, every, attention)
         padded_log_probs = np.full(shape, -np.inf, np.float32)
         padded_ids = np.zeros(shape, np.int32)
         padded_log_probs[rows, beams] = log_probs
         padded_ids[rows, beams] = ids
-        return padded_log_probs, padded_ids
+        return Candidates(padded_log_probs, padded_ids, row_of, every, attention)
+
+    def _step(self, mix: Mix, inputs: StepInput) -> tuple[TopK, Floats | None]:
+        """Take the decoder's step; say where it looked, if terms ask for that and it can."""
+        needs_all = mix.needs_all
+        if mix.terms is None or self._attends is None:
+            found = self.decoder.step(inputs, mix.candidates, all_log_probs=needs_all)
+            return found, None
+        longest = int(self.src_lens[mix.active].max())
+        attention = np.empty((len(inputs), longest), np.float32)
+        found = self._attends.step(
+            inputs, mix.candidates, all_log_probs=needs_all, attention=attention
+        )
+        return found, attention
 
     def _draw(self, inputs: StepInput, found: TopK) -> None:
         """Put the tokens that samples draw in the place of the most probable ones."""
@@ -283,12 +327,66 @@ class Search(Places):
             slot = self._slot(index)
             length = self.lengths[index] if slot.bans_by_row else 0
             ids = slot.banned_after(self.tokens[index, beam, :length])
+            if slot.sentence.terms is not None:
+                left = int(self.terms.left[index, beam])
+                is_behind = bool(self.terms.is_behind[index, beam])
+                ids += slot.banned_by_terms(left, is_behind)
             banned += ids
             lens.append(sum(map(len, ids)))
         return np.concatenate(banned), np.cumsum(lens, dtype=np.int64)
 
-    def _choose(self, mix: Mix, top_log_probs: Floats, top_ids: Tokens) -> Extensions:
+    def _choose(self, mix: Mix, candidates: Candidates) -> Extensions:
+        """Choose the extensions of each beam, those with terms by these."""
+        if mix.terms is None:
+            return self._best(mix, candidates)
+        extensions = no_extensions(len(mix.active), mix.width)
+        if not mix.has_terms.all():
+            extensions = self._best(mix, candidates)
+        with_terms = self._choose_with_terms(mix, mix.terms, candidates)
+        extensions.put(mix.has_terms, with_terms)
+        return extensions
+
+    def _choose_with_terms(
+        self, mix: Mix, terms: TermMix, candidates: Candidates
+    ) -> Extensions:
+        """Choose the extensions of the beams with terms, and note what they have of these."""
+        having = mix.has_terms
+        active = mix.active[having]
+        sizes = self.beam_sizes[active]
+        assert candidates.every is not None
+        step = TermStep(
+            self.log_probs[active, : mix.width],
+            candidates.rows[having],
+            candidates.log_probs[having],
+            candidates.ids[having],
+            candidates.every,
+            candidates.attention,
+            self.max_lens[active] - self.lengths[active] - 2,
+            self.eos_ids[active],
+            sizes,
+            self._are_bound(active, mix.width),
+            np.array([bool(self._slot(index).pool) for index in active.tolist()]),
+        )
+        chosen = terms.choose(step, self.terms.state(active, mix.width))
+        self.terms.keep(active, chosen)
+        return chosen.extensions
+
+    def _are_bound(self, active: Indices, width: int) -> Flags:
+        """Return which hypotheses are inside of a prefix or a stem (A k)."""
+        bound = np.zeros((len(active), width), np.bool_)
+        for row, index in enumerate(active.tolist()):
+            slot = self._slot(index)
+            if not slot.sentence.prefix and slot.sentence.stem is None:
+                continue
+            length = self.lengths[index]
+            for beam in range(int(self.beam_sizes[index])):
+                tokens = self.tokens[index, beam, :length]
+                bound[row, beam] = not slot.begins_freely(tokens)
+        return bound
+
+    def _best(self, mix: Mix, candidates: Candidates) -> Extensions:
         """Choose the most probable extensions of each beam, and extend each sample by its own."""
+        top_log_probs, top_ids = candidates.log_probs, candidates.ids
         log_probs = self.log_probs[mix.active, : mix.width]
         sizes = self.beam_sizes[mix.active]
         if not mix.has_samples:

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from weft.decoding.decoder import Ids, Tokens
 from weft.decoding.sampling import Sampling
+from weft.decoding.terms import Terms
 from weft.errors import UsageError
 
 
@@ -64,7 +65,8 @@ class Sentence:
     `allowed` has ids, in ascending order, an output has no others; those of the prefix are among
     them. `settings` are its own, None those of the search. What follows the prefix begins with the
     `stem`; each sample begins there with its token of `branches`, where there are some. With
-    `records`, its hypotheses have their shares if the decoder records them.
+    `records`, its hypotheses have their shares if the decoder records them. Every output has all
+    `terms`; those whose tokens are in the prefix are written there.
     """
 
     number: int
@@ -76,6 +78,7 @@ class Sentence:
     stem: Stem | None = None
     branches: Sequence[int] = ()
     records: bool = False
+    terms: Terms | None = None
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from weft.decoding.decoder import Floats, Hypothesis, Indices, Tokens, length_pe
 from weft.decoding.extensions import Flags
 from weft.decoding.samples import Drawing
 from weft.decoding.sentences import BeamSettings, Sentence
+from weft.decoding.terms import TermMix
 from weft.errors import DivergedError, UsageError
 
 Outcome: TypeAlias = "list[Hypothesis] | DivergedError | UsageError | MemoryError"
@@ -40,8 +41,8 @@ class Slot:
     @property
     def bans_by_row(self) -> bool:
         """Return whether the ids that may not come next differ between its hypotheses."""
-        has_stem = self.sentence.stem is not None
-        return has_stem or self.settings.no_repeat_ngrams > 0
+        has_own = self.sentence.stem is not None or self.sentence.terms is not None
+        return has_own or self.settings.no_repeat_ngrams > 0
 
     def forced(self, beam: int, position: int) -> int:
         """Return the token that comes next inside of its prefix, or at a branch behind it."""
@@ -51,7 +52,10 @@ class Slot:
         return self.sentence.branches[beam]
 
     def banned_after(self, tokens: Tokens) -> list[Tokens]:
-        """List the ids that may not come after these tokens; some may be in several parts."""
+        """List the ids that may not come after these tokens; some may be in several parts.
+
+        Terms ban more, see `banned_by_terms`.
+        """
         banned = [self.banned]
         if n := self.settings.no_repeat_ngrams:
             banned.append(_repeating(tokens.tolist(), n))
@@ -63,8 +67,33 @@ class Slot:
                 banned.append(impossible)
         return banned
 
+    def begins_freely(self, tokens: Tokens) -> bool:
+        """Return whether what follows these tokens is neither in the prefix nor in the stem."""
+        num_forced = len(self.sentence.prefix)
+        stem = self.sentence.stem
+        if len(tokens) < num_forced or stem is None:
+            return len(tokens) >= num_forced
+        return stem.banned(tokens[num_forced:].tolist()) is None
+
+    def banned_by_terms(self, left: int, is_behind: bool) -> list[Tokens]:
+        """List what may not come next while tokens of terms are left, or right behind a form."""
+        terms = self.sentence.terms
+        if terms is None:
+            return []
+        banned = [np.asarray(terms.inner, np.int32)] if is_behind else []
+        if left:
+            banned.append(np.array([self.settings.eos_id], np.int32))
+        return banned
+
     def keep(self, hypothesis: Hypothesis) -> None:
-        """Put one that ended into the pool of the `n_best`, after those of its score."""
+        """Put one that ended into the pool of the `n_best`, after those of its score.
+
+        With terms, the same tokens may be found twice: as a form, and as words like others.
+        """
+        if self.sentence.terms and any(
+            hypothesis.ids == other.ids for other in self.pool
+        ):
+            return
         rank = bisect_right(
             self.pool, -hypothesis.score, key=lambda other: -other.score
         )
@@ -77,13 +106,15 @@ class Mix:
     """The active sentences that take a step together (A), and which of them are sampled: some of
     these draw, others take the best.
 
-    `has_prefixes` says that some began with a prefix. The widest of them has `width` hypotheses,
-    and the widest beam that is searched `candidates`. `banned` are the ids that every row bans,
-    None where rows differ.
+    `has_terms` marks those that need `terms`. `has_prefixes` says that some began with a prefix.
+    The widest of them has `width` hypotheses, and the widest beam that is searched `candidates`.
+    `banned` are the ids that every row bans, None where rows differ.
     """
 
     active: Indices
     is_sampled: Flags
+    has_terms: Flags
+    terms: TermMix | None
     has_draws: bool
     has_prefixes: bool
     width: int
@@ -96,8 +127,13 @@ class Mix:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Return whether nothing is drawn, and all rows ban the same ids."""
+        """Return whether nothing is drawn, and all rows ban the same ids; terms ban their own."""
         return self.banned is not None and not self.has_samples
+
+    @property
+    def needs_all(self) -> bool:
+        """Return whether a step needs the log-probabilities of all tokens."""
+        return self.has_draws or bool(self.has_terms.any())
 
     @property
     def has_beams(self) -> bool:

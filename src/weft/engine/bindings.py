@@ -175,6 +175,7 @@ class Session:
     """
 
     begins_together = False
+    attends = True
 
     def __init__(self, engine: Engine, num_sentences: int, beam_size: int) -> None:
         self.engine = engine

@@ -1,0 +1,432 @@
+"""Terms that an output must have: which of them each hypothesis has written, and how a beam goes on
+with them.
+
+A hypothesis is idle, or inside of a form of a term, which it then writes to its end. Hypotheses
+that have different amounts of their terms before them do not compete for the same places of the
+beam (Post and Vilar 2018, "Fast Lexically Constrained Decoding with Dynamic Beam Allocation for
+Neural Machine Translation"). What is new here is the binding: a form begins where the decoder
+looks at the source tokens that it translates, or says it itself.
+
+Shapes: S sentences, k hypotheses of each; B sentences of a step that have terms, N tokens of all
+forms of one, E forms; m candidates of each hypothesis, C of all; R rows of a step, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.decoding.decoder import Floats, Ids, Indices, Tokens
+from weft.decoding.extensions import Extensions, Flags
+
+_Rows = TypeVar("_Rows", Indices, Tokens, Flags)
+
+IDLE = -1
+LEAST_LOOK = 0.15
+"""The attention to the tokens of a term from which on one of its forms may begin."""
+MOST_TERMS = 60
+
+_FAR = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term that an output must have: one of its `forms`, sequences of tokens.
+
+    `span` has the source tokens that it translates: the first, and the one after the last. None: a
+    form may begin anywhere.
+    """
+
+    forms: tuple[tuple[int, ...], ...]
+    span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a sentence, each at a place of its own in the output.
+
+    None of the `inner` ids, which go on with a word, may follow the last token of a form.
+    """
+
+    terms: tuple[Term, ...]
+    inner: Ids = field(default=(), compare=False)
+
+    @cached_property
+    def forms(self) -> "Forms":
+        """Return the forms of all terms in one array."""
+        return Forms.of(self.terms, self.inner)
+
+    @property
+    def least(self) -> int:
+        """Count the tokens that all terms have at least."""
+        return sum(min(map(len, term.forms)) for term in self.terms)
+
+    def written(self, ids: Sequence[int]) -> int:
+        """Return the terms that have a form among these ids, as bits; each token belongs to one."""
+        met = 0
+        place = 0
+        while place < len(ids):
+            found = self._form_at(ids, place, met)
+            if found is None:
+                place += 1
+                continue
+            number, length = found
+            met |= 1 << number
+            place += length
+        return met
+
+    def _form_at(
+        self, ids: Sequence[int], place: int, met: int
+    ) -> tuple[int, int] | None:
+        """Return the term whose form stands at a place, and its length; the longest one."""
+        found = None
+        for number, term in enumerate(self.terms):
+            for form in term.forms:
+                here = tuple(ids[place : place + len(form)])
+                is_longer = found is None or len(form) > found[1]
+                if here == form and is_longer and not met >> number & 1:
+                    found = (number, len(form))
+        return found
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The tokens of all forms, end to end (N): whose term they are, which end their form, how many
+    tokens follow in it, and how many the shortest form of the term has.
+
+    `first` has the places where forms begin (E), `spans` those of their terms, 0 and -1 for any.
+    The first tokens of those that are `inner` go on with a word.
+    """
+
+    tokens: Tokens
+    terms: Indices
+    is_last: Flags
+    rest: Indices
+    least: Indices
+    first: Indices
+    spans: Indices
+    is_inner: Flags
+
+    @classmethod
+    def of(cls, terms: Sequence[Term], inner: Ids = ()) -> "Forms":
+        """Lay out the forms of some terms."""
+        rows: list[tuple[int, int, bool, int, int]] = []
+        first = []
+        spans = []
+        for number, term in enumerate(terms):
+            least = min(map(len, term.forms))
+            for form in term.forms:
+                first.append(len(rows))
+                spans.append(term.span or (0, -1))
+                for place, token in enumerate(form):
+                    rest = len(form) - place - 1
+                    rows.append((token, number, rest == 0, rest, least))
+        columns = list(zip(*rows, strict=True))
+        return cls(
+            np.array(columns[0], np.int32),
+            np.array(columns[1], np.int64),
+            np.array(columns[2], np.bool_),
+            np.array(columns[3], np.int64),
+            np.array(columns[4], np.int64),
+            np.array(first, np.int64),
+            np.array(spans, np.int64).reshape(-1, 2),
+            np.isin(np.array(columns[0])[first], np.asarray(inner)),
+        )
+
+
+@dataclass(frozen=True)
+class TermStep:
+    """What a step knows of the hypotheses of its B sentences with terms.
+
+    `log_probs` (B k) are those of the hypotheses, `rows` (B k) their rows in the step, -1 for none.
+    `top_log_probs` and `top_ids` (B k m) are the candidates; `every` (R V) has the
+    log-probabilities of all tokens, `attention` (R, source tokens) says where the rows looked, if
+    known. `room` (B) is how many tokens may follow the next one. In `bound` (B k) rows nothing but
+    the candidates comes next. `has_ended` (B) says that a hypothesis is finished.
+    """
+
+    log_probs: Floats
+    rows: Indices
+    top_log_probs: Floats
+    top_ids: Tokens
+    every: Floats
+    attention: Floats | None
+    room: Indices
+    eos_ids: Tokens
+    sizes: Indices
+    bound: Flags
+    has_ended: Flags
+
+
+State: TypeAlias = tuple[Indices, Indices, Indices, Flags]
+"""Places, terms that are written, as bits, tokens left at least, and whether the newest token ended
+a form, (B k) each.
+"""
+
+
+class TermBeams:
+    """The terms of the sentences of a running batch, and what their hypotheses have of them."""
+
+    def __init__(self, num_sentences: int, beam_size: int) -> None:
+        shape = num_sentences, beam_size
+        self.places = np.full(shape, IDLE)
+        self.met = np.zeros(shape, np.int64)
+        self.left = np.zeros(shape, np.int64)
+        # whether the newest token ended a form
+        self.is_behind = np.zeros(shape, np.bool_)
+
+    def start(self, index: int, terms: Terms | None, prefix: Sequence[int]) -> None:
+        """Begin a sentence; a form in its prefix counts."""
+        self.places[index] = IDLE
+        self.is_behind[index] = False
+        met = terms.written(prefix) if terms else 0
+        least = [min(map(len, term.forms)) for term in terms.terms] if terms else []
+        self.met[index] = met
+        self.left[index] = sum(
+            length for number, length in enumerate(least) if not met >> number & 1
+        )
+
+    def state(self, active: Indices, width: int) -> State:
+        """Return what the first `width` hypotheses of some sentences have."""
+        return (
+            self.places[active, :width],
+            self.met[active, :width],
+            self.left[active, :width],
+            self.is_behind[active, :width],
+        )
+
+    def keep(self, active: Indices, chosen: "Chosen") -> None:
+        """Set what the hypotheses of some sentences have now."""
+        width = chosen.places.shape[1]
+        self.places[active, :width] = chosen.places
+        self.met[active, :width] = chosen.met
+        self.left[active, :width] = chosen.left
+        self.is_behind[active, :width] = chosen.is_behind
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The k hypotheses of each sentence after a step, and what they have of their terms (B k)."""
+
+    extensions: Extensions
+    places: Indices
+    met: Indices
+    left: Indices
+    is_behind: Flags
+
+
+class TermMix:
+    """The sentences of a step that have terms, their forms filled up to arrays (B N) and (B E)."""
+
+    def __init__(self, all_terms: Sequence[Terms]) -> None:
+        forms = [terms.forms for terms in all_terms]
+        self.tokens = _filled([each.tokens for each in forms], 0)
+        self.bits = 1 << _filled([each.terms for each in forms], MOST_TERMS + 1)
+        self.is_last = _filled([each.is_last for each in forms], False)
+        self.rest = _filled([each.rest for each in forms], 0)
+        self.least = _filled([each.least for each in forms], 0)
+        self.first = _filled([each.first for each in forms], IDLE)
+        self.is_inner = _filled([each.is_inner for each in forms], False)
+        self.begins = _filled([each.spans[:, 0] for each in forms], 0)
+        self.ends = _filled([each.spans[:, 1] for each in forms], -1)
+        # terms that begin only where the decoder looks at their source
+        bits = np.where(self.ends > 0, self._of_form(self.bits), 0)
+        self.bound_bits = np.bitwise_or.reduce(bits, axis=1)
+
+    def choose(self, step: TermStep, state: State) -> Chosen:
+        """Choose the hypotheses that the beams go on with.
+
+        Of those with equally many tokens of terms before them the most probable come first; in
+        turns, each such group gives one, the group with fewest before it begins.
+        """
+        totals, log_probs, tokens, after = self._candidates(step, state)
+        places, met, left, behind = after
+        order = _in_turns(totals, left)
+        width = step.log_probs.shape[1]
+        chosen = order[:, :width]
+        kept = np.take_along_axis(totals, chosen, 1)
+        by_total = np.argsort(-kept, axis=1, kind="stable")
+        chosen = np.take_along_axis(chosen, by_total, 1)
+        kept = np.take_along_axis(totals, chosen, 1)
+        kept[np.arange(width) >= step.sizes[:, None]] = -np.inf
+        parents = chosen // (totals.shape[1] // width)
+        # NaN where the logits are no numbers; -inf where nothing more is possible
+        most = totals.max(1)
+        is_broken = np.isnan(most) | ((most == -np.inf) & ~step.has_ended)
+        extensions = Extensions(
+            parents,
+            np.take_along_axis(log_probs, chosen, 1),
+            np.take_along_axis(tokens, chosen, 1),
+            kept,
+            is_broken,
+        )
+        return Chosen(
+            extensions,
+            np.take_along_axis(places, chosen, 1),
+            np.take_along_axis(met, chosen, 1),
+            np.take_along_axis(left, chosen, 1),
+            np.take_along_axis(behind, chosen, 1),
+        )
+
+    def _candidates(
+        self, step: TermStep, state: State
+    ) -> tuple[Floats, Floats, Tokens, tuple[Indices, Indices, Indices, Flags]]:
+        """Return log-probabilities of all tokens and of the new one, it, and what the hypothesis
+        then has: place, terms, tokens left, and whether a form has just ended; (B, k C) each.
+        """
+        places, met, left, _ = state
+        is_idle = (places == IDLE) & (step.rows >= 0)
+        has_bound = (self.bound_bits[:, None] & ~met) != 0
+        must = is_idle & has_bound & self._wants_to_end(step) & ~step.bound
+        may_late = must & self._is_last_hope(step, left)
+        parts = [
+            self._free(step, state, is_idle & ~must),
+            self._begun(step, state, is_idle & ~step.bound & (~must | may_late), must),
+            self._gone_on(step, state),
+        ]
+        log_probs, tokens, is_possible, then, terms, rest, behind = (
+            np.concatenate([part[column] for part in parts], axis=2)
+            for column in range(7)
+        )
+        fits = (rest == 0) | (rest <= step.room[:, None, None])
+        fits |= step.bound[:, :, None]
+        # what is no number stays none
+        is_out = ~(is_possible & fits) & ~np.isnan(log_probs)
+        log_probs = np.where(is_out, np.float32(-np.inf), log_probs)
+        with np.errstate(invalid="ignore"):
+            totals = step.log_probs[:, :, None] + log_probs
+        flat = len(places), -1
+        after = tuple(part.reshape(flat) for part in (then, terms, rest, behind))
+        return (
+            totals.reshape(flat),
+            log_probs.reshape(flat),
+            tokens.reshape(flat),
+            after,  # type: ignore[return-value]
+        )
+
+    def _wants_to_end(self, step: TermStep) -> Flags:
+        """Return which hypotheses would end here, if they were let (B k)."""
+        eos_log_probs = step.every[step.rows, step.eos_ids[:, None]]
+        is_best: Flags = eos_log_probs >= step.top_log_probs[:, :, 0]
+        return is_best
+
+    def _is_last_hope(self, step: TermStep, left: Indices) -> Flags:
+        """Return which hypotheses have no more tokens left than any other, finished ones included
+        (B k): the others need not write at their end what was not looked at.
+        """
+        least = np.where(step.rows >= 0, left, _FAR).min(1, keepdims=True)
+        is_last: Flags = (left <= least) & ~step.has_ended[:, None]
+        return is_last
+
+    def _free(self, step: TermStep, state: State, is_free: Flags) -> "_Part":
+        """Return the candidates: tokens of no term."""
+        shape = step.top_ids.shape
+        places, met, left = (np.broadcast_to(x[:, :, None], shape) for x in state[:3])
+        return (
+            step.top_log_probs,
+            step.top_ids,
+            np.broadcast_to(is_free[:, :, None], shape),
+            places,
+            met,
+            left,
+            np.zeros(shape, np.bool_),
+        )
+
+    def _begun(
+        self, step: TermStep, state: State, is_idle: Flags, must: Flags
+    ) -> "_Part":
+        """Return the first tokens of forms, possible where a term may begin (B k E)."""
+        _, met, left = (x[:, :, None] for x in state[:3])
+        would_go_on = state[3][:, :, None] & self.is_inner[:, None]
+        first = np.maximum(self.first, 0)
+        tokens = self._of_form(self.tokens)[:, None]
+        is_last = self._of_form(self.is_last)[:, None]
+        bits, rest, least = (
+            self._of_form(x)[:, None] for x in (self.bits, self.rest, self.least)
+        )
+        log_probs = step.every[step.rows[:, :, None], tokens]
+        is_said = tokens == step.top_ids[:, :, :1]
+        may_begin = self._is_looked_at(step) | is_said | must[:, :, None]
+        is_unmet = (met & bits) == 0
+        is_one = (self.first >= 0)[:, None]
+        shape = log_probs.shape
+        return (
+            log_probs,
+            np.broadcast_to(tokens, shape),
+            is_idle[:, :, None] & is_unmet & may_begin & is_one & ~would_go_on,
+            np.broadcast_to(np.where(is_last, IDLE, first[:, None] + 1), shape),
+            met | np.where(is_last, bits, 0),
+            left + rest - least,
+            np.broadcast_to(is_last, shape),
+        )
+
+    def _of_form(self, of_tokens: _Rows) -> _Rows:
+        """Return what belongs to the first token of each form (B E)."""
+        number = np.arange(len(self.first))[:, None]
+        return of_tokens[number, np.maximum(self.first, 0)]
+
+    def _is_looked_at(self, step: TermStep) -> Flags:
+        """Return where the decoder looks at the source tokens of each form's term (B k E)."""
+        is_anywhere = (self.ends < 0)[:, None]
+        if step.attention is None:
+            shape = (*step.rows.shape, self.ends.shape[1])
+            return np.broadcast_to(np.True_, shape)
+        sums = np.cumsum(step.attention, axis=1)
+        sums = np.pad(sums, ((0, 0), (1, 0)))
+        rows = step.rows[:, :, None]
+        width = sums.shape[1] - 1
+        ends = np.clip(self.ends, 0, width)[:, None]
+        looks = sums[rows, ends] - sums[rows, self.begins[:, None]]
+        is_looked_at: Flags = is_anywhere | (looks >= LEAST_LOOK)
+        return is_looked_at
+
+    def _gone_on(self, step: TermStep, state: State) -> "_Part":
+        """Return the next token of the form that a hypothesis is inside of (B k 1)."""
+        places, met, left, _ = state
+        number = np.arange(len(places))[:, None]
+        here = np.maximum(places, 0)
+        tokens, bits, is_last = (
+            x[number, here] for x in (self.tokens, self.bits, self.is_last)
+        )
+        columns = (
+            step.every[step.rows, tokens],
+            tokens,
+            (places != IDLE) & (step.rows >= 0) & ~step.bound,
+            np.where(is_last, IDLE, here + 1),
+            met | np.where(is_last, bits, 0),
+            left - 1,
+            is_last,
+        )
+        return tuple(column[:, :, None] for column in columns)
+
+
+_Part: TypeAlias = tuple[NDArray[Any], ...]
+
+
+def _in_turns(totals: Floats, left: Indices) -> Indices:
+    """Return the order of candidates (B C): in turns, the best that is left of each group of those
+    with equally many tokens left, the group with the fewest first; what is impossible comes last.
+    """
+    is_out = totals == -np.inf
+    group = np.where(is_out, _FAR, left)
+    order = np.lexsort((-totals, group), axis=-1)
+    group = np.take_along_axis(group, order, 1)
+    place = np.arange(group.shape[1])
+    is_first = np.ones(group.shape, np.bool_)
+    is_first[:, 1:] = group[:, 1:] != group[:, :-1]
+    start = np.maximum.accumulate(np.where(is_first, place, 0), axis=1)
+    turn = np.where(group == _FAR, _FAR, place - start)
+    by_turn = np.lexsort((group, turn), axis=-1)
+    return np.take_along_axis(order, by_turn, 1)
+
+
+def _filled(rows: Sequence[_Rows], value: int | bool) -> _Rows:
+    """Return rows as one array, the shorter ones filled up."""
+    width = max(map(len, rows))
+    filled = np.full((len(rows), width), value, rows[0].dtype)
+    for row, numbers in zip(filled, rows, strict=True):
+        row[: len(numbers)] = numbers
+    return filled
