@@ -328,7 +328,7 @@ def _problem_of_terms(sentence: Sentence, settings: BeamSettings) -> UsageError 
         return UsageError(
             f"{len(terms.terms)} terms in a sentence: at most {MOST_TERMS} are possible"
         )
-    least = terms.least + len(sentence.prefix) + 1  # with eos
+    least = sum(terms.lengths) + len(sentence.prefix) + 1  # with eos
     if least > sentence.max_len:
         return UsageError(
             f"prefix and terms have {least} tokens with the end symbol; the output limit is {sentence.max_len}"

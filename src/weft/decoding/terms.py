@@ -60,9 +60,9 @@ class Terms:
         return Forms.of(self.terms, self.inner)
 
     @property
-    def least(self) -> int:
-        """Count the tokens that all terms have at least."""
-        return sum(min(map(len, term.forms)) for term in self.terms)
+    def lengths(self) -> list[int]:
+        """Count the tokens of each term's shortest form."""
+        return [min(map(len, term.forms)) for term in self.terms]
 
     def written(self, ids: Sequence[int]) -> int:
         """Return the terms that have a form among these ids, as bits; each token belongs to one."""
@@ -112,7 +112,7 @@ class Forms:
 
     @classmethod
     def of(cls, terms: Sequence[Term], inner: Ids = ()) -> "Forms":
-        """Lay out the forms of some terms."""
+        """Join the forms of some terms end to end."""
         rows: list[tuple[int, int, bool, int, int]] = []
         first = []
         spans = []
@@ -139,7 +139,7 @@ class Forms:
 
 @dataclass(frozen=True)
 class TermStep:
-    """What a step knows of the hypotheses of its B sentences with terms.
+    """The hypotheses of the B sentences of a step that have terms, and what it found.
 
     `log_probs` (B k) are those of the hypotheses, `rows` (B k) their rows in the step, -1 for none.
     `top_log_probs` and `top_ids` (B k m) are the candidates; `every` (R V) has the
@@ -182,12 +182,15 @@ class TermBeams:
         """Begin a sentence; a form in its prefix counts."""
         self.places[index] = IDLE
         self.is_behind[index] = False
-        met = terms.written(prefix) if terms else 0
-        least = [min(map(len, term.forms)) for term in terms.terms] if terms else []
+        self.met[index] = 0
+        self.left[index] = 0
+        if terms is None:
+            return
+        met = terms.written(prefix)
         self.met[index] = met
-        self.left[index] = sum(
-            length for number, length in enumerate(least) if not met >> number & 1
-        )
+        for number, length in enumerate(terms.lengths):
+            if not met >> number & 1:
+                self.left[index] += length
 
     def state(self, active: Indices, width: int) -> State:
         """Return what the first `width` hypotheses of some sentences have."""
@@ -247,28 +250,30 @@ class TermMix:
         order = _in_turns(totals, left)
         width = step.log_probs.shape[1]
         chosen = order[:, :width]
-        kept = np.take_along_axis(totals, chosen, 1)
+        kept = _at(totals, chosen)
         by_total = np.argsort(-kept, axis=1, kind="stable")
-        chosen = np.take_along_axis(chosen, by_total, 1)
-        kept = np.take_along_axis(totals, chosen, 1)
-        kept[np.arange(width) >= step.sizes[:, None]] = -np.inf
-        parents = chosen // (totals.shape[1] // width)
+        chosen = _at(chosen, by_total)
+        kept = _at(totals, chosen)
+        is_beyond = np.arange(width) >= step.sizes[:, None]
+        kept[is_beyond] = -np.inf
+        num_candidates = totals.shape[1] // width
+        parents = chosen // num_candidates
         # NaN where the logits are no numbers; -inf where nothing more is possible
         most = totals.max(1)
-        is_broken = np.isnan(most) | ((most == -np.inf) & ~step.has_ended)
+        is_stuck = (most == -np.inf) & ~step.has_ended
         extensions = Extensions(
             parents,
-            np.take_along_axis(log_probs, chosen, 1),
-            np.take_along_axis(tokens, chosen, 1),
+            _at(log_probs, chosen),
+            _at(tokens, chosen),
             kept,
-            is_broken,
+            np.isnan(most) | is_stuck,
         )
         return Chosen(
             extensions,
-            np.take_along_axis(places, chosen, 1),
-            np.take_along_axis(met, chosen, 1),
-            np.take_along_axis(left, chosen, 1),
-            np.take_along_axis(behind, chosen, 1),
+            _at(places, chosen),
+            _at(met, chosen),
+            _at(left, chosen),
+            _at(behind, chosen),
         )
 
     def _candidates(
@@ -291,10 +296,11 @@ class TermMix:
             np.concatenate([part[column] for part in parts], axis=2)
             for column in range(7)
         )
-        fits = (rest == 0) | (rest <= step.room[:, None, None])
+        fits = rest <= step.room[:, None, None]
+        fits |= rest == 0
         fits |= step.bound[:, :, None]
-        # what is no number stays none
-        is_out = ~(is_possible & fits) & ~np.isnan(log_probs)
+        is_number = ~np.isnan(log_probs)  # what is none stays none
+        is_out = is_number & ~(is_possible & fits)
         log_probs = np.where(is_out, np.float32(-np.inf), log_probs)
         with np.errstate(invalid="ignore"):
             totals = step.log_probs[:, :, None] + log_probs
@@ -353,11 +359,13 @@ class TermMix:
         is_unmet = (met & bits) == 0
         is_one = (self.first >= 0)[:, None]
         shape = log_probs.shape
+        is_possible = is_idle[:, :, None] & is_unmet & is_one
+        then = np.where(is_last, IDLE, first[:, None] + 1)
         return (
             log_probs,
             np.broadcast_to(tokens, shape),
-            is_idle[:, :, None] & is_unmet & may_begin & is_one & ~would_go_on,
-            np.broadcast_to(np.where(is_last, IDLE, first[:, None] + 1), shape),
+            is_possible & may_begin & ~would_go_on,
+            np.broadcast_to(then, shape),
             met | np.where(is_last, bits, 0),
             left + rest - least,
             np.broadcast_to(is_last, shape),
@@ -379,7 +387,8 @@ class TermMix:
         rows = step.rows[:, :, None]
         width = sums.shape[1] - 1
         ends = np.clip(self.ends, 0, width)[:, None]
-        looks = sums[rows, ends] - sums[rows, self.begins[:, None]]
+        begins = self.begins[:, None]
+        looks = sums[rows, ends] - sums[rows, begins]
         is_looked_at: Flags = is_anywhere | (looks >= LEAST_LOOK)
         return is_looked_at
 
@@ -413,14 +422,19 @@ def _in_turns(totals: Floats, left: Indices) -> Indices:
     is_out = totals == -np.inf
     group = np.where(is_out, _FAR, left)
     order = np.lexsort((-totals, group), axis=-1)
-    group = np.take_along_axis(group, order, 1)
+    group = _at(group, order)
     place = np.arange(group.shape[1])
     is_first = np.ones(group.shape, np.bool_)
     is_first[:, 1:] = group[:, 1:] != group[:, :-1]
     start = np.maximum.accumulate(np.where(is_first, place, 0), axis=1)
     turn = np.where(group == _FAR, _FAR, place - start)
     by_turn = np.lexsort((group, turn), axis=-1)
-    return np.take_along_axis(order, by_turn, 1)
+    return _at(order, by_turn)
+
+
+def _at(values: NDArray[Any], places: Indices) -> NDArray[Any]:
+    """Take the values at some places of each row."""
+    return np.take_along_axis(values, places, 1)
 
 
 def _filled(rows: Sequence[_Rows], value: int | bool) -> _Rows:
