@@ -7,6 +7,7 @@ from zipfile import ZIP_STORED, ZipFile
 import openpyxl
 import pptx
 from lxml import etree
+from openpyxl.cell import Cell
 
 # in which words stand, and what is said once for words that look alike
 _TEXT = {"t", "r", "rPr", "proofErr", "lastRenderedPageBreak", "softHyphen"}
@@ -82,9 +83,14 @@ def diff_xlsx(before: bytes, after: bytes) -> list[str]:
                 kept = cell.data_type != "s"
                 if cell.data_type != other.data_type or cell._style != other._style:
                     found.append(f"{cell.coordinate}: its type or style")
-                elif kept and cell.value != other.value:
+                elif kept and _value(cell) != _value(other):
                     found.append(f"{cell.coordinate}: {cell.value} and {other.value}")
     return found
+
+
+def _value(cell: Cell) -> object:
+    """The value of a cell; of a formula of several cells its text."""
+    return getattr(cell.value, "text", cell.value)
 
 
 def diff_pptx(before: bytes, after: bytes) -> list[str]:

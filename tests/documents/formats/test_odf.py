@@ -95,6 +95,13 @@ def test_what_stands_between_words() -> None:
     assert [note.text for note in document.notes] == ["comments stay as they are"]
 
 
+def test_a_bookmark_that_ends_twice() -> None:
+    end = "<text:bookmark-end text:name='b'/>"
+    body = f"<text:p>a {MARKED}<text:a>b {end}</text:a> word</text:p>"
+    assert texts(body) == ["a moreb word"]
+    assert translated(body).count(end) == 2
+
+
 def test_tracked_changes() -> None:
     gone = "<text:p>gone words</text:p>"
     changes = f"<text:tracked-changes><text:changed-region text:id='d'><text:deletion>{gone}</text:deletion>"

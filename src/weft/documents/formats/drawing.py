@@ -11,7 +11,7 @@ from functools import partial
 from weft.documents.direction import is_right_to_left
 from weft.documents.document import Kind, Note, Reading, Written
 from weft.documents.formats.elements import Elements, prefix_of, with_attribute
-from weft.documents.formats.flow import Event, Flow, Look, Point, Words, read_flow
+from weft.documents.formats.flow import Event, Flow, Look, Point, divided, read_flow
 from weft.documents.formats.opc import Package
 from weft.documents.formats.package import Member, Parts, Stretch, WriteParts
 
@@ -104,7 +104,7 @@ class DrawingReader:
         text = elements.child(place, "t")
         raw = "" if text is None else elements.text(text)
         if raw:
-            yield from _divided(raw, self._look(place))
+            yield from divided(raw, self._look(place), _MARK, _kind)
 
     def _look(self, place: int) -> Look:
         """Return the look of a run."""
@@ -151,17 +151,8 @@ def _same(where: str, _start: int) -> str:
     return where
 
 
-def _divided(raw: str, look: Look) -> Iterator[Event]:
-    """Yield words; a tab among them divides, and a line may end within a run."""
-    done = 0
-    for match in _MARK.finditer(raw):
-        if match.start() > done:
-            yield Words(raw[done : match.start()], look)
-        kind = _MARKS.get(match[0].lower(), Kind.KEPT)
-        yield Point([match[0]], kind, look, is_text=True)
-        done = match.end()
-    if done < len(raw):
-        yield Words(raw[done:], look)
+def _kind(mark: str) -> Kind | None:
+    return _MARKS.get(mark.lower(), Kind.KEPT)
 
 
 def read_drawings(

@@ -9,7 +9,7 @@ and is written as runs again.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,6 +108,23 @@ class Flow:
 def read_flow(events: Sequence[Event]) -> Flow:
     """Read a paragraph from what is in it."""
     return _FlowReader(_with_edges_in_order(_without_blank_looks(events))).flow()
+
+
+def divided(
+    raw: str,
+    look: Look,
+    mark: re.Pattern[str],
+    kind_of: Callable[[str], Kind | None],
+) -> Iterator[Event]:
+    """Yield the words of a run; marks among them are points, of the kinds that are told."""
+    done = 0
+    for match in mark.finditer(raw):
+        if match.start() > done:
+            yield Words(raw[done : match.start()], look)
+        yield Point([match[0]], kind_of(match[0]), look, is_text=True)
+        done = match.end()
+    if done < len(raw):
+        yield Words(raw[done:], look)
 
 
 class _FlowReader:
@@ -307,31 +324,38 @@ def _without_blank_looks(events: Sequence[Event]) -> list[Event]:
 
 def _with_edges_in_order(events: Sequence[Event]) -> list[Event]:
     """Make points of edges that may part and have no partner, or are not well nested."""
-    opened: list[int] = []
-    nested: set[int] = set()
-    # how many pairs that cannot part each open one is in
-    depths: dict[int, int] = {}
-    depth = 0
-    for event in events:
-        if not isinstance(event, Edge):
-            continue
-        depth -= event.is_end and not event.may_part
-        if not event.is_end:
-            opened.append(event.pair)
-            depths[event.pair] = depth
-        elif depths.get(event.pair) == depth:
-            while (pair := opened.pop()) != event.pair:
-                del depths[pair]
-            del depths[event.pair]
-            nested.add(event.pair)
-        depth += not event.is_end and not event.may_part
+    nested = _nested(events)
     kept: list[Event] = []
-    for event in events:
-        if isinstance(event, Edge) and event.pair not in nested:
+    for number, event in enumerate(events):
+        if isinstance(event, Edge) and number not in nested:
             kept.append(Point((event.raw,)))
         else:
             kept.append(event)
     return kept
+
+
+def _nested(events: Sequence[Event]) -> set[int]:
+    """Return the numbers of the edges that make well-nested pairs."""
+    nested: set[int] = set()
+    opened: list[tuple[int, int]] = []  # pairs, and the numbers of their starts
+    # how many pairs that cannot part each open one is in
+    depths: dict[int, int] = {}
+    depth = 0
+    for number, event in enumerate(events):
+        if not isinstance(event, Edge):
+            continue
+        depth -= event.is_end and not event.may_part
+        if not event.is_end:
+            opened.append((event.pair, number))
+            depths[event.pair] = depth
+        elif depths.get(event.pair) == depth:
+            pair = -1
+            while pair != event.pair:
+                pair, start = opened.pop()
+                del depths[pair]
+            nested.update((start, number))
+        depth += not event.is_end and not event.may_part
+    return nested
 
 
 def _bases(events: Sequence[Event]) -> dict[int, Look]:

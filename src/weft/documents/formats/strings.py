@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from weft.documents.document import Kind, Written
 from weft.documents.formats.elements import Elements, prefix_of
-from weft.documents.formats.flow import Event, Flow, Look, Point, Words, read_flow
+from weft.documents.formats.flow import Event, Flow, Look, divided, read_flow
 from weft.documents.formats.package import Stretch, WriteParts
 
 # a line's end within a cell, or a character as this format writes what XML cannot
@@ -43,7 +43,8 @@ def read_string(elements: Elements, place: int, where: str) -> Stretch | None:
     flow = read_flow(list(_events(elements, place)))
     if not flow.text.segments:
         return None
-    string = _String(flow, prefix_of(elements.tokens[place].raw))
+    prefix = prefix_of(elements.tokens[place].raw)
+    string = _String(flow, prefix)
     parts = [elements.raw(place + 1, elements.ends[place])]
     return Stretch(parts, flow.text, where, string.render)
 
@@ -53,9 +54,11 @@ def plain_string(elements: Elements, place: int) -> str:
     found = []
     for child in elements.children(place):
         name = elements.tokens[child].name
-        text = elements.child(child, "t") if name == "r" else child
-        if name in ("r", "t") and text is not None:
-            found.append(elements.plain(text))
+        if name == "r":
+            text = elements.child(child, "t")
+            found.append("" if text is None else elements.plain(text))
+        elif name == "t":
+            found.append(elements.plain(child))
     return "".join(found)
 
 
@@ -68,11 +71,12 @@ def _events(elements: Elements, place: int) -> Iterator[Event]:
     for child in elements.children(place):
         name = elements.tokens[child].name
         if name == "t":
-            yield from _divided(elements.text(child), Look())
-        elif name == "r":
-            text = elements.child(child, "t")
-            if text is not None:
-                yield from _divided(elements.text(text), _look(elements, child))
+            yield from divided(elements.text(child), Look(), _MARK, _kind)
+            continue
+        text = elements.child(child, "t") if name == "r" else None
+        if text is not None:
+            look = _look(elements, child)
+            yield from divided(elements.text(text), look, _MARK, _kind)
 
 
 def _look(elements: Elements, place: int) -> Look:
@@ -82,18 +86,10 @@ def _look(elements: Elements, place: int) -> Look:
     raw = ""
     if properties is not None:
         raw = elements.raw(properties, elements.after(properties))
-    return Look(f"run {raw}", tag + raw, f"</{prefix_of(tag)}r>")
+    end = f"</{prefix_of(tag)}r>"
+    return Look(f"run {raw}", tag + raw, end)
 
 
-def _divided(raw: str, look: Look) -> Iterator[Event]:
-    """Yield words; ends of lines stand between them."""
-    done = 0
-    for match in _MARK.finditer(raw):
-        if match.start() > done:
-            yield Words(raw[done : match.start()], look)
-        is_end = not match[0].startswith("_") or match[0].lower() in _LINE_ENDS
-        kind = Kind.BREAK if is_end else Kind.KEPT
-        yield Point([match[0]], kind, look, is_text=True)
-        done = match.end()
-    if done < len(raw):
-        yield Words(raw[done:], look)
+def _kind(mark: str) -> Kind:
+    is_character = mark.startswith("_") and mark.lower() not in _LINE_ENDS
+    return Kind.KEPT if is_character else Kind.BREAK

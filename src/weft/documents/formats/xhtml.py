@@ -40,8 +40,9 @@ def read_page(
     if described:
         notes.append(Note(member, f"alternative texts of pictures stay: {described}"))
     told = [_told(token, target) for token in tokens]
+    raw = "".join(token.raw for token in told)
     document = read_markup(told)
-    stretch = Stretch(["".join(token.raw for token in told)], document, member)
+    stretch = Stretch([raw], document, member)
     return Member(member, [stretch], encoding), notes
 
 
@@ -67,9 +68,11 @@ def _is_reference(elements: Elements, place: int, token: XmlToken) -> bool:
     text = elements.plain(place).strip()
     if not text or any(map(str.isalpha, text)):
         return False
-    told = (token.attributes.get(_TYPE, ""), token.attributes.get("role", ""))
-    is_note = any("noteref" in value for value in told)
-    return is_note or token.name == "sup" or _MARK.fullmatch(text) is not None
+    if token.name == "sup" or _MARK.fullmatch(text):
+        return True
+    told = token.attributes.get(_TYPE, "")
+    role = token.attributes.get("role", "")
+    return "noteref" in f"{told} {role}"
 
 
 def _has_description(token: Token) -> bool:

@@ -16,7 +16,6 @@ from weft.documents.formats.sheets import Sheet, literals, walk_sheet
 from weft.documents.formats.strings import is_read_aloud, plain_string, read_string
 
 _GIVEN_NAME = re.compile(r"(?:Sheet|Chart)\d+")
-_RELATION = re.compile(r"(?:.* )?id")
 _LONGEST_SHOWN = 40
 
 
@@ -58,32 +57,38 @@ class _Reader:
 
     def _find_sheets(self) -> None:
         elements = self._package.elements(self._main)
-        relations = {found.key: found for found in self._package.relations(self._main)}
+        sheets = {}
+        for relation in self._package.relations(self._main):
+            if relation.kind == "worksheet":
+                sheets[relation.key] = relation.target
         for place in elements.named({"definedName"}, _spaces(elements)):
             self._name_all(literals(elements.plain(place)))
         names = []
         for place in elements.named({"sheet"}, _spaces(elements)):
             attributes = elements.tokens[place].attributes
-            keys = [v for k, v in attributes.items() if _RELATION.fullmatch(k)]
-            names.append(attributes.get("name", ""))
-            relation = relations.get(keys[0]) if keys else None
-            if relation is not None:
-                part = relation.target
-                content = self._package.archive.members[part]
-                sheet = walk_sheet(content, f"{self._package.name}, {part}")
-                self._sheets[part] = (names[-1], sheet)
+            name = attributes.get("name", "")
+            names.append(name)
+            for key in attributes.values():
+                if key in sheets:
+                    part = sheets[key]
+                    self._sheets[part] = (name, self._sheet(part))
         told = [name for name in names if not _GIVEN_NAME.fullmatch(name)]
         if told:
             note = f"names of sheets stay, as formulas name them: {', '.join(told)}"
             self._notes.append(Note("workbook", note))
+
+    def _sheet(self, part: str) -> Sheet:
+        content = self._package.archive.members[part]
+        return walk_sheet(content, f"{self._package.name}, {part}")
 
     def _find_names(self) -> None:
         """Find the texts of cells that formulas, tables and filters know cells by."""
         package = self._package
         for part, (_, sheet) in self._sheets.items():
             self._name_all(sheet.named)
+            reason = "it heads a column of a table"
             for table in package.related(part, "table"):
-                self._name_columns(table, "tableColumn", "it heads a column of a table")
+                self._name_columns(table, "tableColumn", reason)
         for cache in package.related(self._main, "pivotCacheDefinition"):
             self._name_columns(cache, "cacheField", "a pivot table names it")
 

@@ -34,6 +34,9 @@ _MARKS = (
 )
 
 
+_NONE: Mapping[str, str] = {}
+
+
 class Xml(Enum):
     """The kinds of tokens.
 
@@ -147,7 +150,7 @@ class _Scanner:
     def __init__(self, text: str, name: str) -> None:
         self._name = name
         self._content = text.encode("utf-8", "surrogatepass")
-        self._begun: list[tuple[int, XmlToken]] = []
+        self._begun: list[tuple[int, Xml, str, Mapping[str, str]]] = []
         self._depth = 0
         self._in_other = False
         parser = expat.ParserCreate("utf-8", namespace_separator=" ")
@@ -177,33 +180,31 @@ class _Scanner:
 
     def _joined(self) -> list[XmlToken]:
         found: list[XmlToken] = []
-        ends = [start for start, _ in self._begun[1:]] + [len(self._content)]
+        ends = [begun[0] for begun in self._begun[1:]] + [len(self._content)]
         head = self._begun[0][0] if self._begun else len(self._content)
         if head:
             found.append(XmlToken(Xml.OTHER, self._content[:head].decode("utf-8")))
-        for (start, token), end in zip(self._begun, ends, strict=True):
+        for begun, end in zip(self._begun, ends, strict=True):
+            start, kind, name, attributes = begun
             raw = self._content[start:end].decode("utf-8", "surrogatepass")
             last = found[-1] if found else None
-            if token.kind is Xml.END and not raw:
+            if kind is Xml.END and not raw:
                 # the end of an element that is one tag
                 assert last is not None
                 found[-1] = XmlToken(
                     Xml.EMPTY, last.raw, last.name, last.space, last.attributes
                 )
-            elif last is not None and _go_together(last.kind, token.kind):
+            elif last is not None and _go_together(last.kind, kind):
                 found[-1] = XmlToken(last.kind, last.raw + raw)
             else:
-                found.append(
-                    XmlToken(token.kind, raw, token.name, token.space, token.attributes)
-                )
+                space, _, local = name.rpartition(" ")
+                found.append(XmlToken(kind, raw, local, space, attributes))
         return found
 
     def _begin(
-        self, kind: Xml, name: str = "", attributes: Mapping[str, str] | None = None
+        self, kind: Xml, name: str = "", attributes: Mapping[str, str] = _NONE
     ) -> None:
-        space, _, local = name.rpartition(" ")
-        token = XmlToken(kind, "", local, space, attributes or {})
-        self._begun.append((self._parser.CurrentByteIndex, token))
+        self._begun.append((self._parser.CurrentByteIndex, kind, name, attributes))
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1
