@@ -1,12 +1,15 @@
 """Plain text: lines are translated, all between them stays."""
 
+import textwrap
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from document_samples import reverse, upper  # tools/
+from document_samples import Rule, reverse, upper  # tools/
 from weft.documents.document import Reading, TextDocument, Translated, Written
-from weft.documents.driver import translate_document
+from weft.documents.driver import translate_document, unchanged
 from weft.documents.formats.html import read_html
 from weft.documents.formats.plain import open_plain, read_plain
 from weft.documents.registry import FORMATS, endings, format_of
@@ -136,3 +139,101 @@ def test_a_comma_before_a_placeholder_is_that_of_the_script(
             read(source), lambda _, text=text: [Translated(text)]
         )
         assert found == expected
+
+
+FIRST = (
+    "This paragraph has lines that a program has filled, so that none of them could have taken "
+    "the first word of the one that follows it, which is how a person sees that it is one text."
+)
+QUOTED = (
+    "A quoted one, too, with a mark before each of its lines, which is as wide as the others, "
+    "since the same program has filled all of them in the end, and has left out none."
+)
+LISTED = (
+    "An item of a list whose lines hang below its first word, as they do in many files."
+)
+ROWS = """\
+Roses are red and violets are bluer than any roses I know of,
+Sugar is sweet and honey is sweeter than all that I have had,
+And so are you, my dear, and so are those that went before us.
+
+Name   Price
+one apple   two pears
+Ann Example
+12 Long Street
+Some Town
+"""
+FILLED = "\n".join(
+    [
+        "A TITLE OF ITS OWN\n",
+        textwrap.fill(FIRST, 70, initial_indent="  ") + "\n",
+        textwrap.fill(QUOTED, 70, initial_indent="> ", subsequent_indent="> ") + "\n",
+        textwrap.fill(LISTED, 70, initial_indent="- ", subsequent_indent="  ") + "\n",
+        ROWS,
+    ]
+)
+
+
+def test_a_filled_paragraph_is_a_segment() -> None:
+    document = open_plain(FILLED.encode(), Reading("a.txt"))
+    found = [segment.text for segment in document.segments]
+    assert found[1:4] == [FIRST, QUOTED, LISTED]
+    assert len(found) == 4 + 3 + 4 + 3
+    assert document.place(2) == "line 7"
+
+
+def test_a_filled_paragraph_is_filled_anew() -> None:
+    document = open_plain(FILLED.encode(), Reading("a.txt"))
+    assert unchanged(document) == FILLED.encode()
+    loud = translate_document(document, lambda found: list(map(upper, found)))
+    assert loud.decode() == FILLED.upper()
+    long = translate_document(
+        document, lambda found: [Translated(f"{text} {text}") for text in found]
+    ).decode()
+    lines = long.split("\n")
+    assert max(map(len, lines[2:7])) <= 70
+    assert [line[:2] for line in lines if "mark" in line or "wide" in line] == ["> "] * 4  # fmt: skip
+    windows = FILLED.replace("\n", "\r\n").encode()
+    document = open_plain(windows, Reading("a.txt"))
+    assert unchanged(document) == windows
+    again = translate_document(document, lambda found: list(map(upper, found)))
+    assert again == windows.upper()
+
+
+def test_lines_that_a_person_has_divided_stay_lines() -> None:
+    for rows in (
+        (
+            "Shall I compare thee to a summer's day, my dear old friend?",
+            "Thou art more lovely and more temperate than all of those.",
+            "Rough winds do shake the darling buds of May, as they must.",
+        ),
+        (
+            "first of all we went to the market, which was quite far away",
+            "then home",
+            "and after that we slept for as long as anybody could ever do",
+        ),
+        ("one two three four", "five six seven eight", "nine ten eleven"),
+    ):
+        text = "\n".join(rows)
+        document = open_plain(text.encode(), Reading("a.txt"))
+        assert len(document.segments) == 3
+
+
+WORDS = ["a", "word", "<b>", "</b>", "{0}", "longer,", "漢字", "\n", "\n> ", "\n  "]
+WORDS += ["- ", "\r\n", "\t"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    words=st.lists(st.sampled_from(WORDS), max_size=60),
+    rule=st.sampled_from([upper, reverse]),
+)
+def test_any_file_comes_back_as_it_is(words: list[str], rule: Rule) -> None:
+    filled = "the words of a paragraph that is filled\n" * 2
+    content = ("> " + " ".join(words) + "\n" + filled + " ".join(words)).encode()
+    document = open_plain(content, Reading("a.txt"))
+    assert unchanged(document) == content
+    same = translate_document(document, lambda found: list(map(Translated, found)))
+    assert same == content
+    new = translate_document(document, lambda found: list(map(rule, found)))
+    assert len(new) >= len(content) // 2

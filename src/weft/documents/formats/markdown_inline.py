@@ -152,7 +152,7 @@ class Image:
 
 @dataclass(frozen=True)
 class _Mark:
-    """What is no text, and where it stands."""
+    """A stretch that is no text, and where it stands."""
 
     start: int
     end: int

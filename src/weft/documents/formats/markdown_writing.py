@@ -46,7 +46,7 @@ def write_cell(text: str, original: str, references: References) -> str | None:
 
 
 def _at_heads(text: str) -> str:
-    """Escape what would begin a block at the head of a line."""
+    """Put a backslash before what would begin a block at the head of a line."""
     return _BLOCK.sub(lambda found: f"{found[1]}{found[2] or ''}\\", text)
 
 

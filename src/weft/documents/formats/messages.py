@@ -30,17 +30,6 @@ def read_message(text: str, syntax: Syntax = MESSAGE) -> TextDocument:
     return read_plain(text, syntax)
 
 
-def joined(documents: list[TextDocument], between: str) -> TextDocument:
-    """Make one document of several, with a stretch between each two."""
-    segments = documents[0].segments
-    skeleton = documents[0].skeleton
-    for document in documents[1:]:
-        seam = skeleton[-1] + between + document.skeleton[0]
-        segments += document.segments
-        skeleton = (*skeleton[:-1], seam, *document.skeleton[1:])
-    return TextDocument(segments, skeleton)
-
-
 def choices_in(text: str) -> list[Value]:
     """Read the messages of ICU in a text, which are kept in it: the texts that they choose from."""
     found = []

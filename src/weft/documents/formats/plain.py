@@ -1,20 +1,28 @@
-"""Plain text: a line is a segment, and all white space between lines stays.
+"""Plain text: a line is a segment, and in files a paragraph whose lines are filled; all white space
+between segments stays.
 
 Tags in it, as subtitles have, and placeholders are items of their segment.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from weft.documents.document import (
     FileDocument,
     Kind,
     Reading,
+    Segment,
     TextDocument,
+    Written,
     decode_file,
 )
+from weft.documents.formats.lines import Line, lines_of
 from weft.documents.formats.native import native_kind, native_name
+from weft.documents.formats.paragraphs import Paragraph, paragraphs_of
+from weft.documents.formats.values import joined
+from weft.documents.formats.wrapping import fill
 from weft.documents.inline import Builder, Piece, Syntax
 
 # what ends a stretch that reads on: line ends, tabs, columns
@@ -57,9 +65,83 @@ def read_plain(text: str, syntax: Syntax = SYNTAX) -> TextDocument:
     return builder.document()
 
 
-def open_plain(content: bytes, reading: Reading) -> FileDocument:
-    """Read a file of plain text; raises UsageError if it is not UTF-8."""
-    return FileDocument(read_plain(decode_file(content, reading.name)))
+@dataclass(frozen=True)
+class PlainFile(FileDocument):
+    """A file of plain text; some of its segments, by their numbers, are filled paragraphs."""
+
+    filled: Mapping[int, "Filled"] = field(default_factory=dict)
+
+    def write(self, translations: Sequence[Written]) -> bytes:
+        """Return the file's bytes, the lines of paragraphs filled anew."""
+        written = list(translations)
+        for number, paragraph in self.filled.items():
+            if number < len(written) <= len(self.segments):
+                text = paragraph.write(written[number].text, self.segments[number])
+                written[number] = Written(text, written[number].doubt)
+        return super().write(written)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The way in which a paragraph is filled.
+
+    `head` is how wide what stands before its first line is, `between` what stands between two.
+    """
+
+    head: int
+    between: str
+    width: int
+    white: re.Pattern[str]
+
+    def write(self, text: str, segment: Segment) -> str:
+        """Divide a translation into lines."""
+        if text == segment.source:
+            return text
+        indent = len(self.between.lstrip("\r\n"))
+        lines = fill(self.white.sub(" ", text), self.head, indent, self.width)
+        return self.between.join(lines)
+
+
+def open_plain(content: bytes, reading: Reading) -> PlainFile:
+    """Read a file of plain text; raises UsageError if it is not UTF-8.
+
+    A paragraph whose lines are filled is one segment; any other line is one.
+    """
+    lines = lines_of(decode_file(content, reading.name))
+    documents: list[TextDocument] = []
+    filled: dict[int, Filled] = {}
+    place = 0
+    num_segments = 0
+    for paragraph in paragraphs_of(lines):
+        inner = _read_filled(lines, paragraph)
+        if len(inner[0].segments) != 1:
+            continue
+        before = read_plain(_joined(lines[place : paragraph.first]))
+        documents += (before, inner[0])
+        filled[num_segments + len(before.segments)] = inner[1]
+        num_segments += len(before.segments) + 1
+        place = paragraph.end
+    documents.append(read_plain(_joined(lines[place:])))
+    return PlainFile(joined(documents), filled=filled)
+
+
+def _joined(lines: Sequence[Line]) -> str:
+    return "".join(line.text + line.end for line in lines)
+
+
+def _read_filled(
+    lines: Sequence[Line], paragraph: Paragraph
+) -> tuple[TextDocument, Filled]:
+    """Read a paragraph, in which what stands between two lines is a space."""
+    text = _joined(lines[paragraph.first : paragraph.end])
+    white = re.compile(rf"(?:\r?\n{re.escape(paragraph.prefix)}|\s)++")
+    builder = Builder(replace(SYNTAX, white=white, collapses=True))
+    found = _HEAD.match(text)
+    start = found.end() if found else 0
+    builder.keep(text[:start])
+    builder.run(list(tagged_pieces(text[start:])))
+    between = lines[paragraph.first].end + paragraph.prefix
+    return builder.document(), Filled(start, between, paragraph.width, white)
 
 
 def _read_line(line: str, builder: Builder) -> None:

@@ -11,13 +11,13 @@ from functools import partial
 
 from weft.documents.document import Doubt, Reading, TextDocument, decode_file
 from weft.documents.formats.lines import Line, lines_of
-from weft.documents.formats.messages import MESSAGE, joined, read_message
+from weft.documents.formats.messages import MESSAGE, read_message
 from weft.documents.formats.restructured import (
     is_restructured,
     read_restructured,
     with_spaces,
 )
-from weft.documents.formats.values import Collector, ValuesDocument
+from weft.documents.formats.values import Collector, ValuesDocument, joined
 from weft.documents.formats.wrapping import fill, width_of
 from weft.documents.inline import Syntax
 from weft.errors import UsageError

@@ -23,7 +23,7 @@ _MOST_NAMES = 20
 
 @dataclass(frozen=True)
 class _Cell:
-    """From where to where a cell stands, with its quotes."""
+    """A cell: where it begins and ends, with its quotes."""
 
     start: int
     end: int

@@ -86,6 +86,21 @@ def _with_inside(text: str, raws: Sequence[str], written: Sequence[str]) -> str:
     return text
 
 
+def joined(documents: Sequence[TextDocument], between: str = "") -> TextDocument:
+    """Make one document of several, with a stretch between each two."""
+    segments: list[Segment] = []
+    skeleton: list[str] = []
+    for document in documents:
+        first, *others = document.skeleton
+        if skeleton:
+            skeleton[-1] += between + first
+        else:
+            skeleton.append(first)
+        skeleton += others
+        segments += document.segments
+    return TextDocument(tuple(segments), tuple(skeleton) or ("",))
+
+
 def unchanged_text(document: TextDocument) -> str:
     """Return the text that a document was read from."""
     return document.write([Written(segment.source) for segment in document.segments])

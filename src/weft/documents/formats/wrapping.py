@@ -140,7 +140,8 @@ def _parts(text: str, markup: re.Pattern[str] | None) -> Iterator[_Part]:
 
 def _runs(text: str, markup: re.Pattern[str] | None) -> Iterator[tuple[int, int]]:
     """Yield where runs without white space begin and end; that of markup does not divide."""
-    inside = [match.span() for match in markup.finditer(text)] if markup else []
+    found = markup.finditer(text) if markup else ()
+    inside = [match.span() for match in found]
     inside.reverse()
     start = 0
     for match in _SPACE.finditer(text):

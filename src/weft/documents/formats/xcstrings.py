@@ -12,8 +12,8 @@ from functools import partial
 
 from weft.documents.document import Doubt, Reading, decode_file
 from weft.documents.formats.json_tree import Node, nodes_of, read_string
-from weft.documents.formats.messages import joined, read_message
-from weft.documents.formats.values import Collector, ValuesDocument
+from weft.documents.formats.messages import read_message
+from weft.documents.formats.values import Collector, ValuesDocument, joined
 from weft.errors import UsageError
 
 _BETWEEN = "\0"  # the values of a localization
@@ -35,7 +35,7 @@ def open_xcstrings(content: bytes, reading: Reading) -> ValuesDocument:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a localization goes: what it takes the place of, and what is written around it."""
+    """The place of a localization: what it replaces, and what is written around it."""
 
     start: int
     end: int
