@@ -78,13 +78,16 @@ def docx(body: str, extra: Mapping[str, str] | None = None, title: str = "") -> 
     """A Word document; `extra` has parts by their kinds: `header`, `footnotes`."""
     rows = [(kind, f"{kind}1.xml") for kind in extra or {}]
     parts = {
-        f"word/{kind}1.xml": f"{HEAD}<w:part {_NAMES}>{content}</w:part>"
+        f"word/{kind}1.xml": f"{HEAD}<w:{kind} {_NAMES}>{content}</w:{kind}>"
         for kind, content in (extra or {}).items()
     }
-    told = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    told = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+    kinds = {f"word___{kind}1__xml": f"{told}.{kind}+xml" for kind in extra or {}}
     return zipped(
         {
-            "[Content_Types].xml": types(word___document__xml=told),
+            "[Content_Types].xml": types(
+                word___document__xml=f"{told}.document.main+xml", **kinds
+            ),
             "_rels/.rels": relations(
                 ("officeDocument", "word/document.xml"),
                 ("core-properties", "docProps/core.xml"),

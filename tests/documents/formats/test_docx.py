@@ -1,5 +1,6 @@
 """Word documents: runs that look alike are one text, and all else stays where it is."""
 
+from dataclasses import replace
 from io import BytesIO
 
 import docx as reader  # python-docx
@@ -9,7 +10,7 @@ from docx.text.paragraph import Paragraph
 from document_samples import RULES, Rule, reverse, same, unaligned, upper  # tools/
 from office_differ import diff_docx  # tools/
 from office_samples import W, docx, members, types, zipped  # tools/
-from weft.documents.document import Reading
+from weft.documents.document import Doubt, Reading
 from weft.documents.driver import texts_of, translate_document, unchanged
 from weft.documents.formats.docx import open_docx
 from weft.documents.formats.package import PackageDocument
@@ -315,6 +316,30 @@ def test_what_python_docx_makes() -> None:
     assert [r.text for r in again.paragraphs[1].runs if r.bold] == ["BOLD"]
     assert again.tables[0].cell(0, 0).text == "A CELL"
     assert again.sections[0].footer.paragraphs[0].text == "A FOOTER"
+
+
+def test_doubts_are_comments() -> None:
+    doubt = Doubt(("A number is lost.", "Look at <it>."), 0.25)
+    box = f"<w:r><w:pict><w:txbxContent><w:p>{run('inside')}</w:p></w:txbxContent></w:pict></w:r>"
+    body = f"<w:p>{run('first')}{box}</w:p><w:p>{run('second')}</w:p>"
+    one = "<w:comment w:id='7'><w:p><w:r><w:t>old</w:t></w:r></w:p></w:comment>"
+    for parts, number in ((None, 1), ({"comments": one}, 8)):
+        document = open_docx(docx(body, parts), Reading("a.docx"))
+        answers = [upper(text) for text in texts_of(document)]
+        answers = [
+            replace(answers[0], doubt=doubt),
+            replace(answers[1], doubt=doubt),
+            answers[2],
+        ]
+        for _ in range(2):
+            found = translate_document(document, lambda _, told=answers: told)
+        told = f'w:id="{number}"'
+        assert f"<w:p><w:commentRangeStart {told}/><w:r><w:t>FIRST" in body_of(found)
+        assert body_of(found).count("commentReference") == 1
+        comments = list(reader.Document(BytesIO(found)).comments)
+        assert [c.comment_id for c in comments] == ([7, 8] if parts else [1])
+        assert comments[-1].text == "A number is lost. Look at <it>. (25%)"
+        assert comments[-1].author == "Weft"
 
 
 def test_what_is_refused() -> None:

@@ -16,6 +16,7 @@ from weft.documents.formats.office import (
 from weft.documents.formats.opc import Package
 from weft.documents.formats.package import Member, PackageDocument
 from weft.documents.formats.word import WORD, WordReader
+from weft.documents.formats.word_comments import WordComments
 from weft.documents.formats.word_tongue import Tongue
 
 # parts that have paragraphs, and what they are called
@@ -44,6 +45,7 @@ class _Reader:
         self._members: list[Member] = []
         self._notes: list[Note] = []
         self._main = package.main_part("wordprocessingml", "Word")
+        self._comments = WordComments(package, self._main)
 
     def document(self) -> PackageDocument:
         package = self._package
@@ -62,12 +64,17 @@ class _Reader:
         self._notes += self._notes_on_parts(read)
         self._notes += notes_on_package(package)
         return PackageDocument(
-            package.content, package.archive, self._members, self._notes
+            package.content,
+            package.archive,
+            self._members,
+            self._notes,
+            self._comments,
         )
 
     def _words(self, part: str, where: str) -> None:
         elements = self._package.elements(part)
-        reader = WordReader(elements, self._tongue, where)
+        remark = self._comments.around if part == self._main else None
+        reader = WordReader(elements, self._tongue, where, remark)
         self._members.append(Member(part, reader.parts(), elements.encoding))
         self._notes += reader.notes
         self._notes += notes_on_pictures(elements, where.rstrip(", ") or "document")

@@ -13,6 +13,7 @@ from weft.documents.formats.elements import Elements, read_elements
 from weft.errors import UsageError
 
 _TYPES = "[Content_Types].xml"
+RELATIONSHIPS = "http://schemas.openxmlformats.org/package/2006/relationships"
 
 
 @dataclass(frozen=True)

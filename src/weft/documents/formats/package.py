@@ -6,10 +6,10 @@ changes it is the same to the last byte.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Union
+from typing import Protocol, Union
 
 from weft.documents.document import (
     Note,
@@ -56,6 +56,16 @@ class Member:
     encoding: str = "utf-8"
 
 
+class Additions(Protocol):
+    """Members that change by how others are written."""
+
+    def begin(self) -> None:
+        """Make ready for a writing of the document."""
+
+    def members(self) -> Mapping[str, bytes]:
+        """Return what the writing has added."""
+
+
 class PackageDocument:
     """A document that is an archive."""
 
@@ -65,11 +75,13 @@ class PackageDocument:
         archive: Archive,
         members: Sequence[Member],
         notes: Sequence[Note] = (),
+        additions: Additions | None = None,
     ) -> None:
         """Take the members in the order in which a reader meets them."""
         self._content = content
         self._archive = archive
         self._members = members
+        self._additions = additions
         self.notes = tuple(notes)
         self._stretches = [
             stretch for member in members for stretch in _stretches(member.parts)
@@ -91,6 +103,8 @@ class PackageDocument:
     def write(self, translations: Sequence[Written]) -> bytes:
         """Return the archive with each segment's source replaced."""
         refuse_other_number(translations, self.segments)
+        if self._additions:
+            self._additions.begin()
         writer = _Writer(self._stretches, translations)
         changed = {}
         for member in self._members:
@@ -98,6 +112,8 @@ class PackageDocument:
             content = text.encode(member.encoding, "xmlcharrefreplace")
             if content != self._archive.members[member.name]:
                 changed[member.name] = content
+        if self._additions:
+            changed.update(self._additions.members())
         return self._archive.written(changed) if changed else self._content
 
 

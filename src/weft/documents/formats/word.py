@@ -3,7 +3,7 @@
 Source: ECMA-376, part 1, section 17.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -51,6 +51,10 @@ _UNSEEN = {"lang", "noProof"}
 _LONGEST_SHOWN = 40
 
 
+# a paragraph's content with a remark on its translation, which may be doubtful
+Remark = Callable[[str, Sequence[Written], str], str]
+
+
 @dataclass(frozen=True)
 class _Paragraph:
     """A paragraph as it is written again; `head` are its properties."""
@@ -58,11 +62,15 @@ class _Paragraph:
     head: str
     flow: Flow
     prefix: str
+    remark: Remark | None
 
     def render(
-        self, notation: str, _written: Sequence[Written], write_parts: WriteParts
+        self, notation: str, written: Sequence[Written], write_parts: WriteParts
     ) -> str:
-        return self.head + self.flow.write(notation, self._words, write_parts)
+        content = self.flow.write(notation, self._words, write_parts)
+        if self.remark:
+            content = self.remark(content, written, self.prefix)
+        return self.head + content
 
     def _words(self, raw: str) -> str:
         is_bare = raw == raw.strip() and "  " not in raw
@@ -73,8 +81,15 @@ class _Paragraph:
 class WordReader:
     """Reads the paragraphs of a part."""
 
-    def __init__(self, elements: Elements, tongue: Tongue, where: str = "") -> None:
+    def __init__(
+        self,
+        elements: Elements,
+        tongue: Tongue,
+        where: str = "",
+        remark: Remark | None = None,
+    ) -> None:
         """Read all; `where` is said before a paragraph's number."""
+        self._remark = remark
         self._elements = elements
         self._tongue = tongue
         self._where = where
@@ -86,6 +101,7 @@ class WordReader:
         self.notes: list[Note] = []
         starts = list(elements.named({"p"}, WORD))
         places = {start: f"{where}paragraph {n}" for n, start in enumerate(starts, 1)}
+        self._inner = _inner(starts, elements.ends)
         # the inner ones first
         for start in sorted(starts, key=elements.ends.__getitem__):
             self._place = places[start]
@@ -130,7 +146,9 @@ class WordReader:
             tokens = elements.tokens[properties : elements.after(properties)]
             head = "".join(token.raw for token in tokens)
         head = self._tongue.paragraph(head, prefix)
-        paragraph = _Paragraph(head, flow, prefix)
+        # there are no comments in a text box
+        remark = None if start in self._inner else self._remark
+        paragraph = _Paragraph(head, flow, prefix, remark)
         self._stretches[first] = (
             end,
             Stretch(self._parts(first, end), flow.text, self._place, paragraph.render),
@@ -309,6 +327,18 @@ class WordReader:
         if text.strip():
             shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
             self.notes.append(Note(self._place, f"deleted text stays: {shown}"))
+
+
+def _inner(starts: Sequence[int], ends: Mapping[int, int]) -> set[int]:
+    """Return the elements that are inside of another one."""
+    inner = set()
+    outer_end = -1
+    for start in starts:
+        if start < outer_end:
+            inner.add(start)
+        else:
+            outer_end = ends[start]
+    return inner
 
 
 def _attribute(token: XmlToken, name: str) -> str:
