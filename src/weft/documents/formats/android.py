@@ -11,11 +11,11 @@ from functools import partial
 
 from weft.documents.document import Kind, Note, Reading, Written
 from weft.documents.formats.bilingual import Bilingual, Unit
+from weft.documents.formats.choices import Part
 from weft.documents.formats.content import (
     CDATA_TEXT,
     LINE,
     TEXT,
-    Part,
     Wording,
     pair,
     parts_of,

@@ -12,6 +12,7 @@ from weft.data.languages import canonical, primary
 from weft.documents.document import (
     Doubt,
     FileDocument,
+    Kind,
     Note,
     Reading,
     Segment,
@@ -21,6 +22,7 @@ from weft.documents.document import (
 )
 from weft.documents.formats.content import CDATA
 from weft.documents.formats.tree import Edit, XmlTree, allowed, edited
+from weft.documents.placeholders import find_choices
 from weft.errors import UsageError
 
 Edits = Callable[[Sequence[Written]], Iterable[Edit]]
@@ -44,11 +46,14 @@ class Unit:
         for content in self.contents:
             yield from content.segments
 
-    def written(self, translations: Iterator[Written]) -> Iterator[Written]:
+    def written(
+        self, translations: Iterator[Written], encoding: str
+    ) -> Iterator[Written]:
         """Yield its targets, with as many translations as there are segments in each."""
         for content in self.contents:
             own = list(islice(translations, len(content.segments)))
-            safe = list(map(safely_written, content.segments, own))
+            pairs = zip(content.segments, own, strict=True)
+            safe = [safely_written(*pair, encoding) for pair in pairs]
             yield Written(content.write(safe), joined(own))
 
 
@@ -57,13 +62,25 @@ class Bilingual:
     """A document of two languages.
 
     `stated` are the edits by which the file says its languages. As long as no unit has a
-    translation other than its source, the file stays as it is.
+    translation other than its source, the file stays as it is; a unit of which nothing is left
+    does so, too.
     """
 
     tree: XmlTree
     units: tuple[Unit, ...]
     stated: tuple[Edit, ...] = ()
-    notes: tuple[Note, ...] = ()
+    own_notes: tuple[Note, ...] = ()
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """Return the notes of its reader, and those on choices amid other words."""
+        return (*self.own_notes, *self._choices())
+
+    def _choices(self) -> Iterator[Note]:
+        for number, segment in enumerate(self.segments):
+            kept = [item.raw for item in segment.items if item.kind is Kind.KEPT]
+            if any(any(find_choices(raw)) for raw in kept):
+                yield Note(self.place(number), "the choice in it is not translated")
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
@@ -96,17 +113,31 @@ class Bilingual:
         edits = list(self.stated)
         waiting = iter(translations)
         for unit in self.units:
-            edits += unit.edits(list(unit.written(waiting)))
+            targets = list(unit.written(waiting, self.tree.encoding))
+            if any(target.text.strip() for target in targets):
+                edits += unit.edits(targets)
         return edits
 
 
-def safely_written(segment: Segment, written: Written) -> Written:
-    """Return what is written without what would end the text that it is in."""
+def safely_written(segment: Segment, written: Written, encoding: str) -> Written:
+    """Return what is written without what would end the text that it is in.
+
+    A section of CDATA has no references: for a character that the encoding lacks it is interrupted.
+    """
     text = allowed(written.text)
     is_cdata = "<" not in segment.escapes
     if is_cdata and written.text != segment.source:
         text = text.replace(CDATA[1], f"]]{CDATA[1]}{CDATA[0]}>")
+        lacking = {character for character in text if not _has(encoding, character)}
+        for character in lacking:
+            reference = f"{CDATA[1]}&#{ord(character)};{CDATA[0]}"
+            text = text.replace(character, reference)
     return replace(written, text=text)
+
+
+def _has(encoding: str, character: str) -> bool:
+    """Return whether an encoding has a character."""
+    return character.isascii() or bool(character.encode(encoding, "ignore"))
 
 
 def joined(translations: Sequence[Written]) -> Doubt:

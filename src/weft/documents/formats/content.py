@@ -11,6 +11,7 @@ from functools import cache
 from html import unescape
 
 from weft.documents.document import Kind
+from weft.documents.formats.choices import Part, divided_choices
 from weft.documents.formats.tree import Element, XmlTree
 from weft.documents.formats.xml import Xml, decode_xml
 from weft.documents.inline import Builder, Piece, Syntax
@@ -117,8 +118,6 @@ class Wording:
 
 # An element as a part of a text: a pair of tags, or a stretch that is kept as a whole.
 Role = Callable[[Element], Piece]
-Part = Piece | str
-"""A piece, or a stretch that stays where it is and ends what is before it."""
 LINE = "line"
 
 
@@ -243,7 +242,7 @@ def _tag(raw: str, closes: bool, name: str, is_whole: bool) -> Part:
 
 def read_parts(builder: Builder, parts: Iterable[Part]) -> None:
     """Hand parts to a builder, divided at line breaks but where a line goes on in the next."""
-    listed = list(parts)
+    listed = divided_choices(list(parts))
     following = _following(listed)
     run: list[Piece] = []
     line = ""

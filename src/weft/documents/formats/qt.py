@@ -16,8 +16,8 @@ from weft.documents.formats.bilingual import (
     refuse_other_languages,
     remark_of,
 )
+from weft.documents.formats.choices import Part
 from weft.documents.formats.content import (
-    Part,
     Wording,
     parts_of,
     read_parts,

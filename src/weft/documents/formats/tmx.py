@@ -58,7 +58,7 @@ def open_tmx_document(content: bytes, reading: Reading) -> Bilingual:
     reader = _Reader(tree, *_languages(tree, units, reading))
     for unit in units:
         reader.read_unit(unit)
-    return Bilingual(tree, tuple(reader.units), notes=tuple(reader.notes()))
+    return Bilingual(tree, tuple(reader.units), own_notes=tuple(reader.notes()))
 
 
 def _language(element: Element) -> str:
@@ -159,7 +159,7 @@ class _Reader:
     def _role(self, element: Element) -> Piece:
         """Return the part that an inline element is of its text."""
         raw = self._tree.raw(element)
-        if element.name == "hi":
+        if element.name not in _CODES:
             return pair(element)
         if element.name == "bpt":
             return Piece(raw, Kind.OPEN, f"pair {element.get('i')}")

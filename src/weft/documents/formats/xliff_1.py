@@ -3,6 +3,7 @@
 Source: XLIFF Version 1.2 (OASIS Standard, 2008), sections 2 and 3.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,8 @@ _CODES = ("bpt", "ept", "ph", "it")
 _SPACE = f"{XML} space"
 _LANGUAGE = f"{XML} lang"
 # what Angular calls the two halves of a pair
+# and what tells those of one name apart, but for the closing one
+_COUNT = re.compile(r"_\d+$")
 _HALVES = {"START_": Kind.OPEN, "CLOSE_": Kind.CLOSE}
 
 
@@ -156,7 +159,10 @@ class _Reader:
         ):
             return
         place = unit.child("seg-source") or source
-        writer = _Writer(self._tree, source, place, target, self._target, is_whole)
+        is_copy = not content.segments
+        writer = _Writer(
+            self._tree, source, place, target, self._target, is_whole, is_copy
+        )
         self.units.append(Unit((content,), unit.start, writer.edits))
 
     def _note(self, unit: Element, text: str) -> None:
@@ -256,15 +262,15 @@ class _Words:
         name = element.name
         if name in _CODES and any(map(_is_hidden, element.below())):
             self.has_hidden = True
-        if name == "g" or (name == "mrk" and element.get("mtype") != "protected"):
-            return pair(element)
+        if name == "ph" or element.get("mtype") == "protected":
+            return Piece(raw, Kind.KEPT)
         if name in ("bpt", "bx"):
             return Piece(raw, Kind.OPEN, _number(element))
         if name in ("ept", "ex"):
             return Piece(raw, Kind.CLOSE, _number(element))
         if name == "it":
             return Piece(raw, Kind.EMPTY)
-        return _placeholder(element, raw) if name == "x" else Piece(raw, Kind.KEPT)
+        return _placeholder(element, raw) if name == "x" else pair(element)
 
 
 def _number(element: Element) -> str:
@@ -278,13 +284,16 @@ def _placeholder(element: Element, raw: str) -> Piece:
     number = element.get("id")
     kind = _HALVES.get(number[:6])
     if kind:
-        return Piece(raw, kind, f"half {number[6:]}")
+        return Piece(raw, kind, f"half {_COUNT.sub('', number[6:])}")
     return Piece(raw, Kind.KEPT)
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes the target of a unit after `place`, or into the one that there is."""
+    """Writes the target of a unit after `place`, or into the one that there is.
+
+    With `is_whole` it has no segments of its own, with `is_copy` no word.
+    """
 
     tree: XmlTree
     source: Element
@@ -292,6 +301,7 @@ class _Writer:
     target: Element | None
     language: str
     is_whole: bool
+    is_copy: bool
 
     def edits(self, targets: Sequence[Written]) -> Iterator[Edit]:
         """Yield what puts a target into the file, with its state and notes of doubt."""
@@ -301,7 +311,8 @@ class _Writer:
         state = "needs-review-translation" if doubt.remarks else "translated"
         tag = self._tag()
         tag = with_attribute(tag, "state", state)
-        tag = with_attribute(tag, "state-qualifier", "leveraged-mt")
+        if not self.is_copy:
+            tag = with_attribute(tag, "state-qualifier", "leveraged-mt")
         whole = f"{opened(tag)}{text}</{named(tag)}>"
         indent = self.tree.indent(self.source)
         after = "".join(self._after(text, doubt, indent))

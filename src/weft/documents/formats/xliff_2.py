@@ -14,8 +14,8 @@ from weft.documents.formats.bilingual import (
     refuse_other_languages,
     remark_of,
 )
+from weft.documents.formats.choices import Part
 from weft.documents.formats.content import (
-    Part,
     Wording,
     pair,
     parts_of,
@@ -125,14 +125,15 @@ class _Reader:
         """Return the part that an inline element is of its text."""
         raw = self._tree.raw(element)
         name = element.name
-        if name == "pc" or (name == "mrk" and element.get("translate") != "no"):
-            return pair(element)
+        is_excluded = element.get("translate") == "no"
+        if name in ("ph", "cp") or (name == "mrk" and is_excluded):
+            return Piece(raw, Kind.EMPTY if name == "cp" else Kind.KEPT)
         if name in _STARTS:
-            excluded = f"{_UNTRANSLATED} " if element.get("translate") == "no" else ""
+            excluded = f"{_UNTRANSLATED} " if is_excluded else ""
             return Piece(raw, Kind.OPEN, f"{excluded}{name[1]} {element.get('id')}")
         if name in _ENDS:
             return Piece(raw, Kind.CLOSE, f"{name[1]} {_start_of(element)}")
-        return Piece(raw, Kind.EMPTY if name == "cp" else Kind.KEPT)
+        return pair(element)
 
     def _note(self, unit: Element, text: str) -> None:
         place = f"line {self._tree.line(unit.start)}, unit {unit.get('id')[:80]}"
