@@ -7,7 +7,12 @@ from pathlib import Path
 
 from weft.data.corpus import split_at_comma
 from weft.data.formats.cells import head_rows
-from weft.data.formats.filetype import decode_head, type_of, type_of_name
+from weft.data.formats.filetype import (
+    decode_head,
+    how_to_translate,
+    type_of,
+    type_of_name,
+)
 from weft.data.formats.header import (
     are_sentences,
     find_header,
@@ -44,7 +49,8 @@ def guess_task(
     """
     named = type_of_name(Path(item))
     if named is not None and named.name == "sheet":
-        raise DataError(f"{item}: is {named.words}; {named.remedy}")
+        remedy = named.remedy + how_to_translate(named, Path(item))
+        raise DataError(f"{item}: is {named.words}; {remedy}")
     try:
         paths = split_at_comma(item)
         if len(paths) == 2:
