@@ -62,9 +62,10 @@ def is_plain(pairs: Sequence[tuple[str, str]]) -> bool:
     """Whether nothing in them looks like the doings of a spreadsheet, which is another test's
     matter.
     """
-    return not any(
-        len(side) > 1 and side[0] == side[-1] == '"' for pair in pairs for side in pair
-    )
+    sides = [side for pair in pairs for side in pair]
+    # a cell in quotes may go over several lines: from one side to another
+    begins = any(side.startswith('"') for side in sides)
+    return not (begins and any(side.endswith('"') for side in sides))
 
 
 @fuzz
