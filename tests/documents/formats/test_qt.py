@@ -170,6 +170,36 @@ def test_line_breaks_written_as_tags_divide_like_others() -> None:
     ]
 
 
+def test_rich_text_as_designers_write_it() -> None:
+    head = '<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.0//EN" "http://www.w3.org/TR/REC-html40/strict.dtd">\n<html>'
+    head += '<head><meta name="qrichtext" content="1" /><style type="text/css">\np { color: red; }\n</style>'
+    head += "</head><body style=\" font-family:'Ubuntu'; font-size:11pt;\">\n<!-- a comment -->"
+    body = '<p align="center">Read <span style=" font-weight:600;">this page</span> now.</p><p>Or not.</p></body></html>'
+    text = head + body
+    for mark, entity in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ('"', "&quot;"),
+        ("'", "&apos;"),
+    ):
+        text = text.replace(mark, entity)
+    whole = f"<TS><context><message><source>{text}</source></message></context></TS>"
+    assert [segment.text for segment in opened(whole).segments] == [
+        "Read this page now.",
+        "Or not.",
+    ]
+    found = etree.fromstring(translated(whole).encode()).findtext(".//translation")
+    for old, new in (
+        ("Read", "READ"),
+        ("this page", "THIS PAGE"),
+        ("now", "NOW"),
+        ("Or not", "OR NOT"),
+    ):
+        body = body.replace(old, new)
+    assert found == head + body
+
+
 def test_doubts_leave_a_message_unfinished() -> None:
     document = opened(MESSAGES)
     doubt = Doubt(("It may be wrong.",), 0.5)

@@ -27,9 +27,12 @@ _WHITE = re.compile(rf"(?:\s|&{_SPACES}|&amp;{_NAMED_SPACES})++")
 _WHITE_OF_CDATA = re.compile(rf"(?:\s|&{_NAMED_SPACES})++")
 _ALWAYS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
-_KEPT_NAMES = "code|kbd|samp|var|tt|pre"
+_KEPT_NAMES = "code|kbd|samp|var|tt|pre|style|script"
+_HIDDEN = ("style", "script")
+_LONGEST_OTHER = 400  # characters of a comment or a document type
 _BLOCK_NAMES = """
-p div li ul ol dl dt dd table tr td th tbody thead h1 h2 h3 h4 h5 h6 hr blockquote
+html head meta title body p div li ul ol dl dt dd table tr td th tbody thead h1 h2 h3 h4 h5 h6
+hr blockquote
 """
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _VOID = ("img", "hr", "input", "wbr")
@@ -44,10 +47,11 @@ _SIGN = re.compile(r"[<&%\n\\]")
 def _tag_pattern(less: str, greater: str, quotes: str) -> str:
     name = r"[A-Za-z][\w:.-]*+"
     value = rf"(?:{quotes}|[^\s\"'<>&=]++)"
-    attributes = rf"(?:\s++[\w:.-]++(?:\s*+=\s*+{value})?+)*+"
-    kept = rf"{less}({_KEPT_NAMES}){greater}(?:(?!{less}).)*+{less}/\1{greater}"
-    tag = rf"{less}(/?)({name}){attributes}\s*+(/?){greater}"
-    return f"{kept}|{tag}"
+    attributes = rf"(?:\s++[\w:.-]++(?:\s*+=\s*+{value})?+)*+\s*+"
+    kept = rf"{less}({_KEPT_NAMES}){attributes}{greater}(?:(?!{less}).)*+{less}/\1{greater}"
+    tag = rf"{less}(/?)({name}){attributes}(/?){greater}"
+    other = rf"(?P<other>{less}!(?:(?!{greater}).){{0,{_LONGEST_OTHER}}}+{greater})"
+    return f"{kept}|{tag}|{other}"
 
 
 _QUOTED = r"\"[^\"<]*+\"|'[^'<]*+'|\\\"[^\"\\<]*+\\\"|\\'[^'\\<]*+\\'"
@@ -222,7 +226,9 @@ def _words(raw: str, pattern: re.Pattern[str]) -> Iterator[Part]:
 def _mark(found: re.Match[str]) -> Iterator[Part]:
     """Yield what is not words: a line break, a placeholder, a tag."""
     raw = found[0]
-    if found["line"]:
+    if found["other"] or found[1] in _HIDDEN:
+        yield raw
+    elif found["line"]:
         yield Piece(raw, Kind.BREAK, LINE)
     elif found["kept"] or found[1]:
         yield Piece(raw, Kind.KEPT)

@@ -101,7 +101,7 @@ class _Reader:
             self.stated.append(Edit(file.start, file.inner, tag))
 
     def _read_units(self, file: Element) -> None:
-        waiting = [(file, _Scope())]
+        waiting = [(file, _Scope().within(self._tree.root))]
         while waiting:
             element, scope = waiting.pop()
             inner = scope.within(element)
