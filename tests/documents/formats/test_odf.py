@@ -205,16 +205,13 @@ def test_styles_say_the_language() -> None:
 
 
 def test_doubts_are_comments() -> None:
-    document = opened("<text:p>words</text:p>")
-    answers = [
-        Translated("Worte", doubt=Doubt(("A number is lost.",), 0.5)),
-        Translated("Titel"),
-    ]
+    document = opened(f"<text:p>words{NOTE}</text:p>")
+    doubt = Doubt(("A number is lost.",), 0.5)
+    answers = [Translated(text, doubt=doubt) for text in ("Worte", "Note", "Titel")]
     found = members(translate_document(document, lambda _: answers))["content.xml"]
-    assert (
-        "<text:p><office:annotation><text:p>A number is lost. (50%)</text:p></office:annotation>Worte</text:p>"
-        in found
-    )
+    comment = "<office:annotation><text:p>A number is lost. (50%)</text:p></office:annotation>"
+    assert f"<text:p>{comment}Worte<text:note " in found
+    assert "<text:note-body><text:p>Note</text:p>" in found
 
 
 def test_what_is_refused() -> None:

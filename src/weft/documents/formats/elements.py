@@ -1,7 +1,7 @@
 """The elements of an XML file: where each ends, what is in it, its tag with other attributes."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from weft.documents.formats.markup import with_value
 from weft.documents.formats.xml import (
@@ -56,6 +56,17 @@ class Elements:
     def after(self, place: int) -> int:
         """Return the place after an element."""
         return self.ends[place] + 1
+
+    def within(self, starts: Iterable[int]) -> set[int]:
+        """Return those of some elements, in their order, that are inside of another one."""
+        inner = set()
+        outer_end = -1
+        for start in starts:
+            if start < outer_end:
+                inner.add(start)
+            else:
+                outer_end = self.ends[start]
+        return inner
 
     def raw(self, start: int, stop: int) -> str:
         """Return a stretch of the file."""

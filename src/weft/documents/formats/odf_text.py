@@ -93,6 +93,7 @@ class OdfReader:
         self.notes = self._places.notes
         # the inner ones first
         starts = self._places.paragraphs
+        self._inner = elements.within(starts)
         for start in sorted(starts, key=elements.ends.__getitem__):
             self._place = starts[start]
             self._paragraph(start)
@@ -128,7 +129,9 @@ class OdfReader:
         if not flow.text.segments or self._places.is_named(start):
             return
         prefix = prefix_of(elements.tokens[start].raw)
-        paragraph = _Paragraph(flow, prefix, self._office)
+        # there are no comments in a note or a text box
+        office = "" if start in self._inner else self._office
+        paragraph = _Paragraph(flow, prefix, office)
         parts = self._parts(start + 1, end)
         stretch = Stretch(parts, flow.text, self._place, paragraph.render)
         self._stretches[start + 1] = (end, stretch)

@@ -101,7 +101,7 @@ class WordReader:
         self.notes: list[Note] = []
         starts = list(elements.named({"p"}, WORD))
         places = {start: f"{where}paragraph {n}" for n, start in enumerate(starts, 1)}
-        self._inner = _inner(starts, elements.ends)
+        self._inner = elements.within(starts)
         # the inner ones first
         for start in sorted(starts, key=elements.ends.__getitem__):
             self._place = places[start]
@@ -327,18 +327,6 @@ class WordReader:
         if text.strip():
             shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
             self.notes.append(Note(self._place, f"deleted text stays: {shown}"))
-
-
-def _inner(starts: Sequence[int], ends: Mapping[int, int]) -> set[int]:
-    """Return the elements that are inside of another one."""
-    inner = set()
-    outer_end = -1
-    for start in starts:
-        if start < outer_end:
-            inner.add(start)
-        else:
-            outer_end = ends[start]
-    return inner
 
 
 def _attribute(token: XmlToken, name: str) -> str:

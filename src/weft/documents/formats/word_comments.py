@@ -31,7 +31,7 @@ class WordComments:
         self._first = 1 + self._highest()
 
     def begin(self) -> None:
-        """Forget the comments of an earlier writing."""
+        """Drop the comments of an earlier writing."""
         self._found = []
 
     def around(self, content: str, written: Sequence[Written], prefix: str) -> str:
