@@ -118,7 +118,7 @@ def test_marks_addresses_and_code_stay() -> None:
     for part in (
         "---\ntitle: A page\ntags: [a, b]\n---\n\n# A *BIG* TITLE {#id}\n",
         (
-            'SOME **BOLD** TEXT WITH `code` AND A [LINK TO *IT*](http://x.org/a_b "T") OR [REF][r], '
+            'SOME **BOLD** TEXT WITH `code` AND A [LINK TO *IT*](http://x.org/a_b "T") OR [REF][r],\n'
             "[SHORT][short], ![AN IMAGE](a.png) HERE.  \nA HARD BREAK, SNAKE_CASE, \\*NOT\\* &copy; 2 * 3 "
             "<b>HTML</b> <kbd>Ctrl</kbd> <https://a.b>.\n"
         ),
@@ -198,6 +198,23 @@ def test_prefixes_and_line_ends_stay() -> None:
     text = "> 1. one  \r\n>    two\r\n>\r\n> - a\\\r\n>   b\r\n"
     assert written(text) == "> 1. ONE  \r\n>    TWO\r\n>\r\n> - A\\\r\n>   B\r\n"
     assert written("\ufeff# title #\n") == "\ufeff# TITLE #\n"
+
+
+def test_a_paragraph_in_lines_is_filled_to_their_width() -> None:
+    words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+    text = f'> - {words}\n>   `a b` {words}\n>   [x](y "z z") - {words}.\n'
+    new = written(text)
+    lines = new.split("\n")
+    assert max(map(len, lines)) <= max(map(len, text.split("\n")))
+    assert lines[0].startswith("> - ONE TWO")
+    assert all(line.startswith(">   ") for line in lines[1:-1])
+    assert len(lines) == 4
+    assert "`a b`" in new
+    assert diff_markdown(text.encode(), new.encode()) == []
+    for code in (40, 80, 120):
+        long = f"word `{'a ' * code}b`\nand - 1. # more words\n"
+        assert diff_markdown(long.encode(), written(long, "reverse").encode()) == []
+    assert written("one line of words") == "ONE LINE OF WORDS"
 
 
 def test_only_utf_8_is_read() -> None:

@@ -15,11 +15,14 @@ from weft.documents.formats.html import read_html
 from weft.documents.formats.lines import lines_of
 from weft.documents.formats.markdown_inline import SYNTAX, Inline, parser
 from weft.documents.formats.markdown_writing import (
+    fill_paragraph,
+    is_html,
     write_cell,
     write_paragraph,
     write_title,
 )
 from weft.documents.formats.values import Collector, Value, ValuesDocument
+from weft.documents.formats.wrapping import width_of
 from weft.documents.inline import Builder
 
 Write = Callable[[str, str, Mapping[str, object]], str | None]
@@ -37,6 +40,9 @@ _DIALECT = re.compile(
     r"\s*(?::{3,}.*|\[!\w+\].*|\{%.*%\}|\{:.*\}|\{[#.][^{}]*\}|!!!\s.*|\?\?\?\+?\s.*|\[TOC\]|\[\[_?TOC_?\]\])\s*"
 )
 _FORMULA = "$$"
+_HARD = re.compile(r"(?: {2,}|\\)\n")
+_NARROWEST = 72
+_WIDEST = 200  # of lines that are filled; longer ones are paragraphs in a line
 
 
 def open_markdown(content: bytes, reading: Reading) -> ValuesDocument:
@@ -141,13 +147,19 @@ class _Reader:
             is_formula = in_formula or text.lstrip().startswith(_FORMULA)
             if is_formula or _DIALECT.fullmatch(text):
                 if group:
-                    yield group
+                    yield [*group[:-1], self._without_break(group[-1])]
                 group = []
                 in_formula ^= toggles
             else:
                 group.append(stretch)
         if group:
             yield group
+
+    def _without_break(self, last: _Stretch) -> _Stretch:
+        """Return a line without the backslash that breaks it before one of a dialect."""
+        text = self._texts[last.line][last.start : last.end]
+        length = len(text) - len(text.rstrip("\\"))
+        return _Stretch(last.line, last.start, last.end - length % 2)
 
     def _stretches(self, token: Any, is_title: bool) -> list[_Stretch] | None:
         """Return where the lines of a block's text are; None where that is not found."""
@@ -188,7 +200,8 @@ class _Reader:
         line_end = self._lines[first.line].end or "\n"
         inner, inside = self._read(text)
         raw = self._raw(start, end)
-        form = _Form(write, text, self._references, raw)
+        width = _fill_width(text, [self._texts[s.line] for s in stretches])
+        form = _Form(write, text, self._references, raw, (first.start, width))
         encode = partial(_encoded, form, prefixes, line_end)
         self._keep_until(start)
         self._found.add(raw, inner, encode, self._at(first.line), inside)
@@ -227,8 +240,8 @@ class _Reader:
         return number
 
     def _cell(self, cell: _Stretch) -> None:
-        raw = self._texts[cell.line][cell.start : cell.end]
-        text = raw.replace("\\|", "|")
+        raw = self._lines[cell.line].text[cell.start : cell.end]
+        text = self._texts[cell.line][cell.start : cell.end].replace("\\|", "|")
         if not text:
             return
         inner, inside = self._read(text)
@@ -263,8 +276,8 @@ class _Reader:
             return
         self._keep_until(start)
         place = _Position(last.line, last.end)
-        encode = partial(_with_prefixes, prefixes, line_end)
         raw = self._raw(start, place)
+        encode = partial(_encoded_html, raw, prefixes, line_end)
         self._found.add(raw, read_html("\n".join(parts)), encode, self._at(first))
         self._place = place
 
@@ -311,9 +324,17 @@ def _matched(
     return found
 
 
-def _with_prefixes(
-    prefixes: Sequence[str], line_end: str, text: str, _doubts: Sequence[Doubt] = ()
+def _encoded_html(
+    raw: str,
+    prefixes: Sequence[str],
+    line_end: str,
+    text: str,
+    _doubts: Sequence[Doubt],
 ) -> str:
+    return _with_prefixes(prefixes, line_end, text) if is_html(text) else raw
+
+
+def _with_prefixes(prefixes: Sequence[str], line_end: str, text: str) -> str:
     """Put back what stood before each line but the first; further lines have the last prefix."""
     first, *others = text.split("\n")
     parts = [first]
@@ -331,6 +352,15 @@ class _Form:
     text: str
     references: Mapping[str, object]
     raw: str
+    # where its first line begins, and how wide its lines are, 0 where they are not filled
+    shape: tuple[int, int] = (0, 0)
+
+
+def _fill_width(text: str, lines: Sequence[str]) -> int:
+    """Return how wide the lines of a paragraph are that has breaks for its width alone."""
+    breaks = text.count("\n") - len(_HARD.findall(text))
+    widest = max(width_of(line.rstrip()) for line in lines)
+    return max(widest, _NARROWEST) if breaks > 0 and widest <= _WIDEST else 0
 
 
 def _encoded(
@@ -344,6 +374,10 @@ def _encoded(
     written = form.write(text, form.text, form.references)
     if written is None:
         return form.raw
+    first, width = form.shape
+    if width and prefixes:
+        indents = (first, width_of(prefixes[-1]))
+        written = fill_paragraph(written, form.references, indents, width)
     return _with_prefixes(prefixes, line_end, written)
 
 

@@ -243,6 +243,18 @@ class Inline:
         self._images.append(Image(raw, words, closing))
         return _Mark(start, end, Kind.KEPT, raw)
 
+    def held_spaces(self) -> list[int]:
+        """Return where spaces are at which no line may end: inside code, addresses and tags."""
+        marks = _with_kept(
+            sorted(self._marks(), key=lambda mark: mark.start), self._text
+        )
+        return [
+            place
+            for mark in marks
+            for place in range(mark.start, mark.end)
+            if self._text[place] == " " and mark.kind is not Kind.BREAK
+        ]
+
     def shape(self) -> Counter[tuple[object, ...]]:
         """Return all that is no text, counted."""
         found: Counter[tuple[object, ...]] = Counter()

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from weft.documents.formats.markdown_inline import Inline, parser
+from weft.documents.formats.wrapping import fill
+from weft.documents.words import is_wide
 
 # escapes that go, and what stays of them
 _NEEDLESS = (
@@ -23,6 +25,10 @@ _NEEDLESS = (
 _BLOCK = re.compile(
     r"(?m)^([ \t]*)(?:(\d{1,9})(?=[.)](?:[ \t]|$))|(?=(?:#{1,6}|[-+])(?:[ \t]|$)|>|:{3}|~{3}|[=-]+[ \t]*$|\|))"
 )
+# what a line of a filled paragraph does not begin with, whatever a dialect makes of it
+_BEGINS_BLOCK = re.compile(r"[-+*](?:\s|$)|\d+[.)]|[#>=|]|:::|\$\$|\[!")
+_HARD = re.compile(r" {2,}$|\\$")
+_HELD = "\ue0f2"  # a space at which no line ends
 _TITLE_END = re.compile(r"(?<=\s)(#+\s*)$")
 _MOST_TRIES = 40  # loose marks that are mended in a text
 
@@ -32,7 +38,20 @@ References = Mapping[str, object]
 def write_paragraph(text: str, original: str, references: References) -> str | None:
     """Return a text as a paragraph, with its marks; None where it cannot be written as one."""
     written = _write(text, original, references, _at_heads)
-    return written if written and _is_paragraph(written, references) else None
+    if written is None:
+        return None
+    content = _paragraph(written, references)
+    if content is None:
+        return None
+    # hard breaks at its ends are none
+    shape = Inline(original.strip(), references).shape()
+    return written if Inline(content, references).shape() == shape else None
+
+
+def is_html(text: str) -> bool:
+    """Return whether a text is read as one block of HTML."""
+    tokens = parser().parse(text, {})
+    return [token.type for token in tokens] == ["html_block"]
 
 
 def write_title(text: str, original: str, references: References) -> str | None:
@@ -43,6 +62,36 @@ def write_title(text: str, original: str, references: References) -> str | None:
 def write_cell(text: str, original: str, references: References) -> str | None:
     """Return a text as a cell of a table, before its pipes are escaped."""
     return _write(text, original, references, _at_heads)
+
+
+def fill_paragraph(
+    written: str, references: References, indents: tuple[int, int], width: int
+) -> str:
+    """Divide a paragraph into lines of a width, of which the first and the others have indents.
+
+    It stays as it is where that would change what is read, and in scripts without spaces.
+    """
+    if any(map(is_wide, written)):
+        return written
+    masked = list(written)
+    found = Inline(written, references)
+    for place in found.held_spaces():
+        masked[place] = _HELD
+    lines: list[str] = []
+    for line in "".join(masked).split("\n"):
+        ending = _HARD.search(line)
+        body = line[: ending.start()] if ending else line
+        first = indents[1] if lines else indents[0]
+        parts = fill(body, first, indents[1], width)
+        parts[-1] += ending[0] if ending else ""
+        lines += parts
+    filled = "\n".join(lines).replace(_HELD, " ")
+    is_plain = not any(map(_BEGINS_BLOCK.match, lines[1:]))
+    again = Inline(filled, references)
+    is_same = again.shape() == found.shape() and again.words() == found.words()
+    if is_plain and is_same and _paragraph(filled, references) is not None:
+        return filled
+    return written
 
 
 def _at_heads(text: str) -> str:
@@ -104,9 +153,11 @@ def _mended(text: str, found: Inline, references: References) -> str:
     return "".join([*parts, text[place:]])
 
 
-def _is_paragraph(text: str, references: References) -> bool:
-    """Return whether a text is read as one paragraph and nothing else."""
+def _paragraph(text: str, references: References) -> str | None:
+    """Return what is in a text that is one paragraph; None of any other."""
     tokens = parser().parse(text, {"references": dict(references)})
-    return [token.type for token in tokens] == [
-        *("paragraph_open", "inline", "paragraph_close"),
-    ]
+    types = [token.type for token in tokens]
+    if types != ["paragraph_open", "inline", "paragraph_close"]:
+        return None
+    content: str = tokens[1].content
+    return content
