@@ -111,6 +111,12 @@ class _Reader:
             parts.append(self._lines[end.line].text[: end.column])
         return "".join(parts)
 
+    def _text(self, stretch: _Stretch) -> str:
+        return self._texts[stretch.line][stretch.start : stretch.end]
+
+    def _prefix(self, stretch: _Stretch) -> str:
+        return self._texts[stretch.line][: stretch.start]
+
     def _note(self, line: int) -> None:
         place = f"line {line + self._first_line}"
         self._found.note("is indented in a way that is not read, and stays", place)
@@ -142,7 +148,7 @@ class _Reader:
         group: list[_Stretch] = []
         in_formula = False
         for stretch in stretches:
-            text = self._texts[stretch.line][stretch.start : stretch.end]
+            text = self._text(stretch)
             toggles = text.count(_FORMULA) % 2 == 1
             is_formula = in_formula or text.lstrip().startswith(_FORMULA)
             if is_formula or _DIALECT.fullmatch(text):
@@ -157,7 +163,7 @@ class _Reader:
 
     def _without_break(self, last: _Stretch) -> _Stretch:
         """Return a line without the backslash that breaks it before one of a dialect."""
-        text = self._texts[last.line][last.start : last.end]
+        text = self._text(last)
         length = len(text) - len(text.rstrip("\\"))
         return _Stretch(last.line, last.start, last.end - length % 2)
 
@@ -194,8 +200,8 @@ class _Reader:
         end = _Position(last.line, last.end)
         if first.start >= first.end or start < self._place:
             return
-        parts = [self._texts[s.line][s.start : s.end] for s in stretches]
-        prefixes = [self._texts[s.line][: s.start] for s in stretches[1:]]
+        parts = list(map(self._text, stretches))
+        prefixes = list(map(self._prefix, stretches[1:]))
         text = "\n".join(parts)
         line_end = self._lines[first.line].end or "\n"
         inner, inside = self._read(text)
@@ -241,7 +247,7 @@ class _Reader:
 
     def _cell(self, cell: _Stretch) -> None:
         raw = self._lines[cell.line].text[cell.start : cell.end]
-        text = self._texts[cell.line][cell.start : cell.end].replace("\\|", "|")
+        text = self._text(cell).replace("\\|", "|")
         if not text:
             return
         inner, inside = self._read(text)
@@ -269,8 +275,8 @@ class _Reader:
             return
         start = _Position(first, stretches[0].start)
         last = stretches[-1]
-        parts = [self._texts[s.line][s.start : s.end] for s in stretches]
-        prefixes = [self._texts[s.line][: s.start] for s in stretches[1:]]
+        parts = list(map(self._text, stretches))
+        prefixes = list(map(self._prefix, stretches[1:]))
         line_end = self._lines[first].end or "\n"
         if start < self._place:
             return
