@@ -270,6 +270,7 @@ def test_line_breaks_divide_messages_where_a_line_does_not_go_on() -> None:
     assert texts("One.\n\nTwo") == ["One.", "Two"]
     assert texts("One\n    Two three") == ["One Two three"]
     assert texts("One\n    Two", ' xml:space="preserve"') == ["One", "Two"]
+    assert texts("One&#10;Two") == ["One", "Two"]
     long = "A sentence of many words that goes on in the line that follows this"
     assert texts(f"{long}\nOne.") == [f"{long} One."]
 
@@ -288,6 +289,15 @@ def test_markup_in_the_text_is_no_word() -> None:
     assert written("&lt;p>One two&lt;/p>&lt;p>a b&lt;/p>") == "&lt;p>two's One's&lt;/p>&lt;p>b's a's&lt;/p>"  # fmt: skip
     assert written("press &lt;code>x y&lt;/code> now").count("&lt;code>x y&lt;/code>") == 1  # fmt: skip
     assert written("<![CDATA[a <b>b</b> & c]]>") == "<![CDATA[c's &'s <b>b's</b> a's]]>"
+    assert (
+        written("<g id='1'><![CDATA[a <b>b</b>]]></g>")
+        == "<g id='1'><![CDATA[<b>b's</b> a's]]></g>"
+    )
+    mixed = (
+        '<trans-unit id="1"><source>words <![CDATA[a & b]]> here</source></trans-unit>'
+    )
+    (note,) = opened(f'<xliff version="1.2"><file>{mixed}</file></xliff>').notes
+    assert note.text == "its section of CDATA is not translated"
     latin = '<?xml version="1.0" encoding="iso-8859-1"?><xliff version="1.2"><file><body><trans-unit id="1">'
     latin += "<source><![CDATA[a b]]></source></trans-unit></body></file></xliff>"
     found = translate_document(opened(latin), lambda _: [Translated("ä ]]> 漢")])

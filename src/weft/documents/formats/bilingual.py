@@ -73,14 +73,17 @@ class Bilingual:
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes of its reader, and those on choices amid other words."""
-        return (*self.own_notes, *self._choices())
+        """Return the notes of its reader, and those on words that are kept amid others."""
+        return (*self.own_notes, *self._kept_words())
 
-    def _choices(self) -> Iterator[Note]:
+    def _kept_words(self) -> Iterator[Note]:
+        """Yield notes on words that are kept within a segment."""
         for number, segment in enumerate(self.segments):
             kept = [item.raw for item in segment.items if item.kind is Kind.KEPT]
             if any(any(find_choices(raw)) for raw in kept):
                 yield Note(self.place(number), "the choice in it is not translated")
+            if any(raw.startswith(CDATA[0]) for raw in kept):
+                yield Note(self.place(number), "its section of CDATA is not translated")
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:

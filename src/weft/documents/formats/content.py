@@ -36,6 +36,7 @@ hr blockquote
 """
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _VOID = ("img", "hr", "input", "wbr")
+_WRITTEN_BREAK = r"&#(?:0*10|x0*[aA]);"
 _LONGEST_LINE = 60  # characters; a longer one goes on in the next
 _SENTENCE_END = re.compile(r"[.!?…:;。！？：；][\"'”’»)\]」』]*\s*$")
 _TAIL = 12
@@ -108,8 +109,8 @@ class Wording:
 
     text: Syntax = TEXT
     cdata: Syntax = CDATA_TEXT
-    breaks: str = r"\r?\n(?![ \t]++\S|[ \t]*+$)"
-    exact_breaks: str = r"\r?\n|&#(?:0*10|x0*[aA]);"
+    breaks: str = rf"\r?\n(?![ \t]++\S|[ \t]*+$)|{_WRITTEN_BREAK}"
+    exact_breaks: str = rf"\r?\n|{_WRITTEN_BREAK}"
     kept: str = r"(?<!%)%L?\d{1,2}+(?![0-9$%A-Za-z]|\.\d)|(?<!%)%n(?![A-Za-z$])"
 
     @cache  # noqa: B019 - of a few wordings
@@ -196,12 +197,12 @@ def pair(element: Element) -> Piece:
 
 
 def is_all_cdata(tree: XmlTree, element: Element) -> bool:
-    """Return whether all text of an element is in sections of CDATA."""
+    """Return whether all words of an element are in sections of CDATA."""
     kinds = set()
     for token in tree.tokens_in(element):
         if token.raw.strip():
             kinds.add(token.kind)
-    return Xml.CDATA in kinds and kinds <= {Xml.CDATA, Xml.OTHER}
+    return Xml.CDATA in kinds and Xml.TEXT not in kinds
 
 
 def _words(raw: str, pattern: re.Pattern[str]) -> Iterator[Part]:

@@ -40,10 +40,7 @@ _WORDING = Wording(kept=r"%L?\d{1,2}+(?!\$)|%L?n(?![A-Za-z$])")
 _GONE = ("vanished", "obsolete")
 _BEFORE_TRANSLATION = ("source", "oldsource", "comment", "oldcomment", "extracomment")
 # the key that a letter stands for, marked by an ampersand before it; two of them are one in a text
-_KEY = re.compile(
-    r"(?<!&amp;)\b([^\W\d_]*+)&amp;(?!&amp;|#?\w{2,31};)(\w)(\w*+)|"
-    r"(?<!&amp;)(?<!\w)()&amp;(?!&amp;|#?\w{2,31};)(\w)(\w*+)"
-)
+_KEY = re.compile(r"(?<!&amp;)(?<!\w)([^\W\d_]*+)&amp;(?!&amp;|#?\w{2,31};)(\w)(\w*+)")
 _ENDING = re.compile(r"\s*(?:\.\.\.|…|:)\s*$")
 # where a key is named in brackets behind the text: 打开(&O)
 _BRACKETED = ("zh", "ja", "ko")
@@ -160,7 +157,7 @@ def _with_key(parts: list[Part], is_bracketed: bool) -> Iterable[Part]:
 
 def _word_of(match: re.Match[str]) -> tuple[str, str]:
     """Return the word that has a key, and the key."""
-    before, key, after = match.group(1, 2, 3) if match[2] else match.group(4, 5, 6)
+    before, key, after = match.groups()
     return before + key + after, key
 
 
