@@ -91,7 +91,7 @@ def opened_or_refused(name: str, content: bytes) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_odd_paragraphs_come_back(name: str, data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(PARTS[name]), max_size=12))
@@ -99,7 +99,7 @@ def test_odd_paragraphs_come_back(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_damaged_files_are_refused_with_a_line(name: str, data: st.DataObject) -> None:
     whole = BUILDERS[name]("".join(PARTS[name][:3]))
@@ -112,7 +112,7 @@ def test_damaged_files_are_refused_with_a_line(name: str, data: st.DataObject) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_damaged_members_are_refused_with_a_line(name: str, data: st.DataObject) -> None:  # fmt: skip
     with ZipFile(BytesIO(BUILDERS[name]("".join(PARTS[name][:3])))) as archive:
@@ -135,7 +135,7 @@ def test_time_is_proportional_to_size(name: str) -> None:
     for part in PARTS[name]:
         if name == "a.epub" and part in ("<i>", "<p>", "<x"):
             continue  # of tests/documents/test_hostile.py
-        content = BUILDERS[name](part * 500)
+        content = BUILDERS[name](part * 300)
         begin = process_time()
         document = format_of(name).open(content, Reading(name))
         for rule in (reverse, unaligned):

@@ -33,6 +33,7 @@ class Package:
         self.content = content
         self.name = name
         self.archive: Archive = read_archive(content, name)
+        self._relations: dict[str, list[Relation]] = {}
         self._spelled = {member.lower(): member for member in self.archive.members}
 
     def elements(self, part: str) -> Elements:
@@ -41,6 +42,11 @@ class Package:
 
     def relations(self, part: str = "") -> list[Relation]:
         """List the relationships of a part, or of the package, to parts that are there."""
+        if part not in self._relations:
+            self._relations[part] = self._read_relations(part)
+        return self._relations[part]
+
+    def _read_relations(self, part: str) -> list[Relation]:
         folder, base = posixpath.split(part)
         rels = self._member(posixpath.join(folder, "_rels", f"{base}.rels"))
         if rels is None:
