@@ -7,6 +7,7 @@ without a translation stay as they stand in the file.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from weft.documents.document import (
     Doubt,
@@ -118,18 +119,18 @@ class ValuesDocument:
     notes: tuple[Note, ...] = ()
     encoding: str = "utf-8"
 
-    @property
+    @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """Return the segments of all values."""
         return tuple(segment for value in self.values for segment in value.segments)
 
+    @cached_property
+    def _places(self) -> list[str]:
+        return [value.place for value in self.values for _ in value.segments]
+
     def place(self, number: int) -> str:
         """Return where the value stands that a segment is of."""
-        for value in self.values:
-            number -= len(value.segments)
-            if number < 0:
-                return value.place
-        raise IndexError(number)
+        return self._places[number]
 
     def write(self, translations: Sequence[Written]) -> bytes:
         """Return the file's bytes with each segment's source replaced."""
