@@ -183,6 +183,17 @@ def test_a_file_that_is_not_wrapped_stays_so() -> None:
     assert f'msgstr "{long.upper()}"\n' in written(text, "upper")
 
 
+def test_a_template_becomes_a_catalogue_in_utf_8() -> None:
+    template = HEADER.replace("charset=UTF-8", "charset=CHARSET")
+    body = 'msgid "a b"\nmsgstr ""\n'
+    assert unchanged(opened(template + body)) == (template + body).encode()
+    new = written(template + body, "chinese", "zh-Hans")
+    assert "charset=UTF-8\\n" in new
+    assert '"Language: zh_Hans\\n"' in new
+    with pytest.raises(UsageError, match=r"^a\.po:1: says that its charset is KOI8-R"):
+        opened(HEADER.replace("charset=UTF-8", "charset=KOI8-R"))
+
+
 def test_markup_of_restructured_text_is_kept() -> None:
     source = (
         "Use :func:`open` or ``close``, see *the page* on :ref:`all files <x>` "

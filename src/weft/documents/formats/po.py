@@ -39,6 +39,9 @@ _LANGUAGE = re.compile(r"(\"Language:)[ \t]*(\\n\")")
 _DOUBLES = re.compile(
     r"(?:c|objc|python|php|perl|awk|lua|tcl|pascal|object-pascal|gcc-internal|boost|ruby)-format"
 )
+_CHARSET = re.compile(r"(charset=)([^\s\"\\;]+)")
+_NO_CHARSETS = ("CHARSET", "ASCII", "US-ASCII")  # the first is a template's
+_CHARSETS = ("UTF-8", "UTF8", *_NO_CHARSETS)
 _BETWEEN = "\0"  # a message and its plural
 _WIDTH = 79
 _LONGEST_LINE = 110  # a longer one that has spaces is of a file that is not wrapped
@@ -114,8 +117,18 @@ class _Reader:
             self._keep(entry.first, entry.end)
 
     def _header(self, entry: _Entry) -> None:
-        """Keep the header; a language that it does not state yet is the target's."""
+        """Keep the header; a language that it does not state yet is the target's.
+
+        Its charset becomes UTF-8 where it states none, or ASCII; another is refused.
+        """
         raw = _raw(self._lines[entry.first : entry.end])
+        if (found := _CHARSET.search(raw)) and found[2].upper() not in _CHARSETS:
+            raise UsageError(
+                f"{self._reading.name}:{entry.first + 1}: says that its charset is {found[2][:40]}, but it is UTF-8; "
+                "correct that, or convert it with msgconv -t UTF-8"
+            )
+        if self._reading.target:
+            raw = _CHARSET.sub(_as_utf_8, raw, count=1)
         if language := self._reading.target.replace("-", "_"):
             raw = _LANGUAGE.sub(rf"\1 {language}\2", raw, count=1)
         texts = [entry.fields[name].text for name in entry.targets]
@@ -168,6 +181,10 @@ class _Reader:
         if self._is_restructured:
             return read_restructured(text)
         return read_message(text, _syntax_of(entry))
+
+
+def _as_utf_8(found: re.Match[str]) -> str:
+    return f"{found[1]}UTF-8" if found[2].upper() in _NO_CHARSETS else found[0]
 
 
 def _raw(lines: Sequence[Line]) -> str:
