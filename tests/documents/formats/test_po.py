@@ -14,7 +14,8 @@ from document_differ import diff_po  # tools/
 from document_samples import RULES, reverse, upper
 from weft.documents.document import Doubt, Reading, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.po import open_po
+from weft.documents.formats.lines import lines_of
+from weft.documents.formats.po import _entries, _string, _width_of_file, open_po
 from weft.documents.formats.restructured import read_restructured, with_spaces
 from weft.errors import UsageError
 
@@ -318,3 +319,18 @@ def test_large_files_are_read_in_time_proportional_to_their_size() -> None:
         text = f'{HEADER}#: a.rst:1\nmsgid "{body} a b"\nmsgstr ""\n'
         assert unchanged(opened(text)) == text.encode()
         written(text, "upper")
+
+
+def test_lines_are_divided_as_gettext_divides_them() -> None:
+    data = folder()
+    content = (data / "formats/po/godot-editor.eo.po").read_bytes()
+    lines = lines_of(content.decode())
+    entries = list(_entries(lines, "a.po"))
+    width = _width_of_file(lines, entries)
+    assert width == 79
+    alike = []
+    for entry in entries:
+        found = entry.fields["msgid"]
+        there = [line.text for line in lines[found.first : found.end]]
+        alike.append(_string("msgid", found.text, width) == there)
+    assert sum(alike) > 0.98 * len(alike) > 1_000

@@ -18,7 +18,7 @@ from weft.documents.formats.restructured import (
     with_spaces,
 )
 from weft.documents.formats.values import Collector, ValuesDocument, joined
-from weft.documents.formats.wrapping import fill, width_of
+from weft.documents.formats.wrapping import divide, width_of
 from weft.documents.inline import Syntax
 from weft.errors import UsageError
 
@@ -45,6 +45,8 @@ _CHARSETS = ("UTF-8", "UTF8", *_NO_CHARSETS)
 _BETWEEN = "\0"  # a message and its plural
 _WIDTH = 79
 _LONGEST_LINE = 110  # a longer one that has spaces is of a file that is not wrapped
+_MOST_LONG = 0.1  # share of longer lines, to those that are wrapped
+_WRAPPED = re.compile(r" .*(?<!\\n)\"$")
 _MOST_FORMS = 20
 
 
@@ -268,16 +270,21 @@ def _character(escape: re.Match[str]) -> str:
 
 def _width_of_file(lines: Sequence[Line], entries: Sequence[_Entry]) -> int:
     """Return how wide the lines of strings may be; 0 where they are not wrapped."""
-    widths = [0]
+    widths: list[int] = []
+    num_long = 0
     for entry in entries:
-        for name, found in entry.fields.items():
+        for found in entry.fields.values():
             texts = [line.text.rstrip() for line in lines[found.first : found.end]]
-            if any(" " in text and len(text) > _LONGEST_LINE for text in texts):
-                return 0
-            if name.startswith("msgid") and found.end - found.first > 1:
-                widths += [len(text) for text in texts if " " in text]
-    widest = max(widths)
-    return widest if widest > _WIDTH // 2 else _WIDTH
+            long = [text for text in texts if len(text) > _LONGEST_LINE]
+            num_long += sum(" " in text for text in long)
+            # the last line has room, and one that ends at a line break may have; programs differ in
+            # how wide Chinese is
+            inner = [text for text in texts[1:-1] if text.isascii()]
+            widths += [len(text) for text in inner if _WRAPPED.search(text)]
+    if num_long > len(widths) * _MOST_LONG:
+        return 0
+    widths.sort()
+    return widths[len(widths) * 95 // 100] if widths else _WIDTH
 
 
 def _spaced(encode: partial[str], text: str, doubts: Sequence[Doubt]) -> str:
@@ -374,6 +381,6 @@ def _string(keyword: str, text: str, width: int) -> list[str]:
         escaped = stretch.translate(_WRITTEN)
         parts = [escaped]
         if width:
-            parts = fill(escaped, 2, 2, width, keeps_spaces=True)
+            parts = divide(escaped, width - 2)  # less the quotes
         lines += [f'"{part}"' for part in parts]
     return lines

@@ -39,27 +39,41 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def fill(
-    text: str, first: int, others: int, widest: int, keeps_spaces: bool = False
-) -> list[str]:
+def fill(text: str, first: int, others: int, widest: int) -> list[str]:
     """Divide a text into lines as long as they may be.
 
     A line has room for `widest` less what stands before it: `first` in the first one, `others` in
-    the rest. The spaces where a line ends go, or are part of it with `keeps_spaces`.
+    the rest. The spaces where a line ends go.
     """
     lines: list[list[str]] = [[]]
     used = first
     for part in _parts(text, None):
         ends = bool(lines[-1]) and used + len(part.space) + part.width > widest
-        if keeps_spaces or (lines[-1] and not ends):
+        if lines[-1] and not ends:
             lines[-1].append(part.space)
         used += len(part.space) + part.width
         if ends:
             lines.append([])
             used = others + part.width
         lines[-1].append(part.text)
-    if keeps_spaces:
-        lines[-1].append(text[len(text.rstrip()) :])
+    return ["".join(line) for line in lines]
+
+
+def divide(text: str, widest: int) -> list[str]:
+    """Divide a text into lines as long as they may be, each with the spaces after its words."""
+    lines: list[list[str]] = [[]]
+    used = 0
+    parts = list(_parts(text, None))
+    spaces = [part.space for part in parts]
+    spaces.append(text[len(text.rstrip()) :])
+    for part, space in zip(parts, spaces[1:], strict=True):
+        width = part.width + len(space)
+        if lines[-1] and used + width > widest:
+            lines.append([])
+            used = 0
+        lines[-1].append(part.text + space)
+        used += width
+    lines[0].insert(0, spaces[0])
     return ["".join(line) for line in lines]
 
 
