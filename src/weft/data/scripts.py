@@ -51,6 +51,11 @@ def is_spaceless(scripts: Counter[str]) -> bool:
     return 2 * sum(scripts[name] for name in _SPACELESS) > scripts.total()
 
 
+def is_spaceless_letter(character: str) -> bool:
+    """Return whether a character is a letter of a script that writes no space between words."""
+    return ord(character) > 0xDFF and script_of(character) in _SPACELESS
+
+
 def is_mark(character: str) -> bool:
     """Return whether a character is a punctuation mark or a symbol."""
     return unicodedata.category(character)[0] in "PS"

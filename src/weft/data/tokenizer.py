@@ -117,6 +117,12 @@ class Tokenizer:
         num_whole = words.index(words[-1])
         return ids[:num_whole], self.spell(ids[num_whole:], begins=False)
 
+    def encode_going_on(self, text: str) -> list[int]:
+        """Encode a text that goes on where other text stopped, without a space before it."""
+        prepared = self._prepare(text)
+        ids: list[int] = self._going_on.encode(prepared, add_special_tokens=False).ids
+        return ids
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode each text as `encode` does, in parallel."""
         prepared = list(map(self._prepare, texts))

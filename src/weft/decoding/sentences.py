@@ -66,7 +66,8 @@ class Sentence:
     them. `settings` are its own, None those of the search. What follows the prefix begins with the
     `stem`; each sample begins there with its token of `branches`, where there are some. With
     `records`, its hypotheses have their shares if the decoder records them. Every output has all
-    `terms`; those whose tokens are in the prefix are written there.
+    `terms`; those whose tokens are in the prefix are written there. None has
+    any of the `avoided` runs of tokens.
     """
 
     number: int
@@ -79,6 +80,7 @@ class Sentence:
     branches: Sequence[int] = ()
     records: bool = False
     terms: Terms | None = None
+    avoided: Sequence[Sequence[int]] = ()
 
 
 @runtime_checkable

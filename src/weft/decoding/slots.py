@@ -41,8 +41,9 @@ class Slot:
     @property
     def bans_by_row(self) -> bool:
         """Return whether the ids that may not come next differ between its hypotheses."""
-        has_own = self.sentence.stem is not None or self.sentence.terms is not None
-        return has_own or self.settings.no_repeat_ngrams > 0
+        sentence = self.sentence
+        has_own = sentence.stem is not None or sentence.terms is not None
+        return has_own or bool(sentence.avoided or self.settings.no_repeat_ngrams)
 
     def forced(self, beam: int, position: int) -> int:
         """Return the token that comes next inside of its prefix, or at a branch behind it."""
@@ -59,6 +60,8 @@ class Slot:
         banned = [self.banned]
         if n := self.settings.no_repeat_ngrams:
             banned.append(_repeating(tokens.tolist(), n))
+        if self.sentence.avoided:
+            banned.append(_completing(tokens.tolist(), self.sentence.avoided))
         stem = self.sentence.stem
         num_forced = len(self.sentence.prefix)
         if stem is not None and len(tokens) >= num_forced:
@@ -150,6 +153,17 @@ def id_array(ids: tuple[int, ...]) -> Tokens:
 def penalty_table(alpha: float, count: int) -> Floats:
     """Return what scores are divided by, for 0 tokens and more (`count` of them)."""
     return np.asarray(length_penalties(alpha, count - 1), np.float32)
+
+
+def _completing(tokens: list[int], runs: Sequence[Sequence[int]]) -> Tokens:
+    """List what would be the last token of one of these runs, after these tokens."""
+    last = [
+        run[-1]
+        for run in runs
+        if len(run) <= len(tokens) + 1
+        and list(run[:-1]) == tokens[len(tokens) - len(run) + 1 :]
+    ]
+    return np.array(last, np.int32)
 
 
 def _repeating(tokens: Sequence[int], n: int) -> Tokens:

@@ -37,18 +37,20 @@ class Term:
     """A term that an output must have: one of its `forms`, sequences of tokens.
 
     `span` has the source tokens that it translates: the first, and the one after the last. None: a
-    form may begin anywhere.
+    form may begin anywhere. Of a term that is `open` the last word may go on.
     """
 
     forms: tuple[tuple[int, ...], ...]
     span: tuple[int, int] | None = None
+    open: bool = False
 
 
 @dataclass(frozen=True)
 class Terms:
     """The terms of a sentence, each at a place of its own in the output.
 
-    None of the `inner` ids, which go on with a word, may follow the last token of a form.
+    None of the `inner` ids, which go on with a word, may follow the last token of a form, unless
+    its term is open.
     """
 
     terms: tuple[Term, ...]
@@ -94,8 +96,8 @@ class Terms:
 
 @dataclass(frozen=True)
 class Forms:
-    """The tokens of all forms, end to end (N): whose term they are, which end their form, how many
-    tokens follow in it, and how many the shortest form of the term has.
+    """The tokens of all forms, end to end (N): whose term they are, which end their form, and with
+    it the word, how many tokens follow in it, and how many the shortest form of the term has.
 
     `first` has the places where forms begin (E), `spans` those of their terms, 0 and -1 for any.
     The first tokens of those that are `inner` go on with a word.
@@ -104,6 +106,7 @@ class Forms:
     tokens: Tokens
     terms: Indices
     is_last: Flags
+    is_closed: Flags
     rest: Indices
     least: Indices
     first: Indices
@@ -113,7 +116,7 @@ class Forms:
     @classmethod
     def of(cls, terms: Sequence[Term], inner: Ids = ()) -> "Forms":
         """Join the forms of some terms end to end."""
-        rows: list[tuple[int, int, bool, int, int]] = []
+        rows: list[tuple[int, int, bool, bool, int, int]] = []
         first = []
         spans = []
         for number, term in enumerate(terms):
@@ -123,14 +126,17 @@ class Forms:
                 spans.append(term.span or (0, -1))
                 for place, token in enumerate(form):
                     rest = len(form) - place - 1
-                    rows.append((token, number, rest == 0, rest, least))
+                    is_last = rest == 0
+                    is_closed = is_last and not term.open
+                    rows.append((token, number, is_last, is_closed, rest, least))
         columns = list(zip(*rows, strict=True))
         return cls(
             np.array(columns[0], np.int32),
             np.array(columns[1], np.int64),
             np.array(columns[2], np.bool_),
-            np.array(columns[3], np.int64),
+            np.array(columns[3], np.bool_),
             np.array(columns[4], np.int64),
+            np.array(columns[5], np.int64),
             np.array(first, np.int64),
             np.array(spans, np.int64).reshape(-1, 2),
             np.isin(np.array(columns[0])[first], np.asarray(inner)),
@@ -175,7 +181,7 @@ class TermBeams:
         self.places = np.full(shape, IDLE)
         self.met = np.zeros(shape, np.int64)
         self.left = np.zeros(shape, np.int64)
-        # whether the newest token ended a form
+        # whether the newest token ended a form, and with it the word
         self.is_behind = np.zeros(shape, np.bool_)
 
     def start(self, index: int, terms: Terms | None, prefix: Sequence[int]) -> None:
@@ -229,6 +235,7 @@ class TermMix:
         self.tokens = _filled([each.tokens for each in forms], 0)
         self.bits = 1 << _filled([each.terms for each in forms], MOST_TERMS + 1)
         self.is_last = _filled([each.is_last for each in forms], False)
+        self.is_closed = _filled([each.is_closed for each in forms], False)
         self.rest = _filled([each.rest for each in forms], 0)
         self.least = _filled([each.least for each in forms], 0)
         self.first = _filled([each.first for each in forms], IDLE)
@@ -350,6 +357,7 @@ class TermMix:
         first = np.maximum(self.first, 0)
         tokens = self._of_form(self.tokens)[:, None]
         is_last = self._of_form(self.is_last)[:, None]
+        is_closed = self._of_form(self.is_closed)[:, None]
         bits, rest, least = (
             self._of_form(x)[:, None] for x in (self.bits, self.rest, self.least)
         )
@@ -368,7 +376,7 @@ class TermMix:
             np.broadcast_to(then, shape),
             met | np.where(is_last, bits, 0),
             left + rest - least,
-            np.broadcast_to(is_last, shape),
+            np.broadcast_to(is_closed, shape),
         )
 
     def _of_form(self, of_tokens: _Rows) -> _Rows:
@@ -397,8 +405,9 @@ class TermMix:
         places, met, left, _ = state
         number = np.arange(len(places))[:, None]
         here = np.maximum(places, 0)
-        tokens, bits, is_last = (
-            x[number, here] for x in (self.tokens, self.bits, self.is_last)
+        tokens, bits, is_last, is_closed = (
+            x[number, here]
+            for x in (self.tokens, self.bits, self.is_last, self.is_closed)
         )
         columns = (
             step.every[step.rows, tokens],
@@ -407,7 +416,7 @@ class TermMix:
             np.where(is_last, IDLE, here + 1),
             met | np.where(is_last, bits, 0),
             left - 1,
-            is_last,
+            is_closed,
         )
         return tuple(column[:, :, None] for column in columns)
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from weft.config import LimitingKey
 from weft.predict.alignment import Link
+from weft.predict.terms import TermUse
 from weft.predict.words import WordReport
 
 OutputLimit: TypeAlias = Literal[
@@ -71,6 +72,7 @@ class Prediction:
     their log-probabilities, in nats. `alignments`, where they were asked for, have one link for
     each target token; the tokens of segments are counted one after the other. `words` come with
     them: those of the translation, each with its place, its probability and its source words.
+    `terms` are those of the glossary that the text has, where there is one.
     """
 
     text: str
@@ -88,6 +90,7 @@ class Prediction:
     unknown_words: list[str] = field(default_factory=list)
     alignments: list[Link] | None = None
     words: list[WordReport] | None = None
+    terms: list[TermUse] | None = None
 
     @property
     def output_cut(self) -> bool:
@@ -119,12 +122,16 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         """Return the fields and `truncated` as a plain dictionary.
 
-        It has `alignments` and `words` only where they were asked for.
+        It has `alignments`, `words` and `terms` only where they were asked for.
         """
         head = {"text": self.text, "score": self.score, "truncated": self.truncated}
         fields = head | asdict(self)
         if self.alignments is None:
             del fields["alignments"]
+        if self.terms is None:
+            del fields["terms"]
+        else:
+            fields["terms"] = [use.to_json() for use in self.terms]
         if self.words is None:
             del fields["words"]
         else:

@@ -316,6 +316,8 @@ class RowSearch:
             self._allowed(row) if settings.uses_shortlist else (),
             settings.beams,
             records=records,
+            terms=row.terms,
+            avoided=row.avoided,
         )
 
     def _records(self, settings: Resolved) -> bool:
@@ -329,20 +331,26 @@ class RowSearch:
                 member.foresee(row.ids)
 
     def _allowed(self, row: SourceRow) -> NDArray[np.int32]:
-        """Return the target ids that the shortlist has for a row, and those of its prefix."""
+        """Return the target ids that the shortlist has for a row, those of its prefix and its
+        terms.
+        """
         assert self.shortlist is not None
         ids = self.shortlist.of(row.ids)
-        if not row.prefix:
-            return ids
-        return np.union1d(ids, np.array(row.prefix, np.int32))
+        more = list(row.prefix)
+        if row.terms is not None:
+            more += row.terms.forms.tokens.tolist()
+        return np.union1d(ids, np.array(more, np.int32)) if more else ids
 
     def _most_tokens_of(self, row: SourceRow) -> int:
         """Return how many new tokens a row may have, eos and prefix counted.
 
-        The recipe allows the tokens of a prefix in addition, the model does not.
+        The recipe allows the tokens of a prefix and of terms in addition, the model does not.
         """
         most = most_tokens(self.decoding, len(row.ids), self.max_len)
-        return min(most + len(row.prefix), self.max_len - 1)
+        needed = len(row.prefix)
+        if row.terms is not None:
+            needed += sum(row.terms.lengths)
+        return min(most + needed, self.max_len - 1)
 
     def name_limit(self, row: SourceRow, settings: Resolved) -> OutputLimit:
         """Return the setting that allows a row no more new tokens.

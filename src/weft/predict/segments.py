@@ -10,6 +10,7 @@ from itertools import accumulate, chain
 
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import EOS_ID, Tokenizer
+from weft.decoding.terms import Terms
 from weft.predict.text import LINE_BREAKS, one_line
 
 # Languages that put no space between sentences.
@@ -18,10 +19,14 @@ _SPACELESS = {"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my"}
 
 @dataclass(frozen=True)
 class SourceRow:
-    """Source ids, eos at their end, and what their translation begins with."""
+    """Source ids, eos at their end, what their translation begins with, the terms that it has, and
+    the runs of tokens that it has not.
+    """
 
     ids: tuple[int, ...]
     prefix: tuple[int, ...] = ()
+    terms: Terms | None = None
+    avoided: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from operator import getitem
 from typing import Any
 
 from weft.config import DecodingSection
+from weft.data.glossary import Glossary
 from weft.data.tokenizer import Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.risk import Utility
@@ -31,6 +32,7 @@ from weft.predict.rows import Member, Planned, Resolved, RowSearch, written
 from weft.predict.segments import Plan, RowLengths, SourceRow, plan_rows
 from weft.predict.settings import USUAL, DecodingSettings
 from weft.predict.stems import Spellings
+from weft.predict.terms import TermFinder, TermUse
 from weft.predict.text import one_line
 from weft.predict.words import Segment, WordReport, WordReporter
 
@@ -80,6 +82,7 @@ class Translator(TellsLanguages, LooksInside):
         self.least_ratio = least_ratio
         self.doubts = doubts or Doubts()
         self._rows = RowSearch((member,), decoding, self.max_len, workers, shortlist)
+        self._finder: TermFinder | None = None
 
     @property
     def engine(self) -> Engine | None:
@@ -95,6 +98,26 @@ class Translator(TellsLanguages, LooksInside):
     def can_align(self) -> bool:
         """Return whether it knows which words belong together; a recurrent model does not."""
         return all(member.cross_attention for member in self._rows.members)
+
+    def with_glossary(self, glossary: Glossary | None) -> "Translator":
+        """Return this translator with a glossary, by which every translation is bound; None: with
+        none.
+
+        Its terms are written where their source words are translated, if the model looks at these
+        (a recurrent one and an ensemble do not say so); `Prediction.terms` says what became of
+        each.
+        """
+        bound = copy(self)
+        bound._finder = None
+        if glossary is not None:
+            bound._finder = TermFinder(
+                glossary,
+                self.src_tokenizer,
+                self.tgt_tokenizer,
+                self.tgt_lang,
+                self.max_len // 2,
+            )
+        return bound
 
     def ensemble(self, *others: "Translator") -> "Translator":
         """Return this model and others as one, which takes the mean of their probabilities.
@@ -338,6 +361,10 @@ class Translator(TellsLanguages, LooksInside):
             raise UsageError(
                 "alignments and coverage_penalty need the attention of a model, which was not given"
             )
+        if self._finder and (requested.sampling or requested.exhaustive):
+            raise UsageError(
+                "a glossary is for a beam; leave it out, or samples and exhaustive"
+            )
         if requested.exhaustive is not None and len(members) > 1:
             raise UsageError(
                 "exhaustive is for one model; leave it out, or translate without an ensemble"
@@ -414,7 +441,16 @@ class Translator(TellsLanguages, LooksInside):
                 is_begun = True
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
-        return plan_rows(texts, self.src_tokenizer, self.lengths, self.src_lang, prefix)
+        plans = plan_rows(
+            texts, self.src_tokenizer, self.lengths, self.src_lang, prefix
+        )
+        if self._finder is None:
+            return plans
+        bound = {}
+        for text, plan in plans.items():
+            rows = list(map(self._finder.with_terms, plan.rows, plan.texts))
+            bound[text] = replace(plan, rows=rows)
+        return bound
 
     def _assemble(
         self,
@@ -428,6 +464,8 @@ class Translator(TellsLanguages, LooksInside):
         segments = [hypotheses[row] for row in plan.rows]
         if not segments:
             nothing = Prediction("", None, 0, [], [])
+            if self._finder is not None:
+                nothing = replace(nothing, terms=[])
             if support is None:
                 return nothing
             return replace(nothing, alignments=[], words=[])
@@ -456,7 +494,33 @@ class Translator(TellsLanguages, LooksInside):
             short=any(map(self._is_too_short, plan.rows, best)),
             alignments=alignments,
             words=words,
+            terms=self._term_uses(text, plan, best, support),
         )
+
+    def _term_uses(
+        self,
+        text: str,
+        plan: Plan,
+        best: Sequence[Hypothesis],
+        support: Support | None,
+    ) -> list[TermUse] | None:
+        """Return what became of the glossary's terms in a text; None without a glossary."""
+        if self._finder is None:
+            return None
+        uses: list[TermUse] = []
+        for row, line, start, hypothesis in zip(
+            plan.rows, plan.texts, plan.starts, best, strict=True
+        ):
+            found = support[row][0] if support is not None else None
+            translation = self.text_of(hypothesis)
+            place = start
+            for use in self._finder.uses(line, row, translation, hypothesis.ids, found):
+                begin = text.find(use.source, place)
+                place = begin if begin >= 0 else place
+                end = place + len(use.source)
+                uses.append(replace(use, start=place, end=end))
+                place = end
+        return uses
 
     def _output_limit(
         self, rows: list[SourceRow], hypotheses: list[Hypothesis], settings: Resolved

@@ -1,0 +1,260 @@
+"""A glossary: which words of a source have to become which words of the target, and which words
+must not be used.
+
+A file has one row for each term: `source`, `target`, and, if it has a header, `case`, `inflection`
+and `avoid`. Alternatives stand between vertical bars, `a|b`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from weft.data.formats.cells import Rows, find_quoting, read_csv, read_tab_separated
+from weft.data.formats.tbx import read_tbx
+from weft.data.languages import primary
+from weft.data.scripts import is_spaceless_letter
+from weft.errors import DataError
+
+COLUMNS = ("source", "target", "case", "inflection", "avoid")
+_YES = {"yes", "true", "1", "x"}
+_NO = {"no", "false", "0", ""}
+_KEY = 3  # letters by which terms are found
+# letters that an inflected word may have other at its end, and more or fewer in all
+_ENDING = 2
+_LONGER = 3
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A term: each of the `sources` becomes one of the `targets`, and none of `avoided`.
+
+    A term without a target stays as it is. With `exact_case`, capitals count in the source. With
+    `inflected`, the last word of the source may have another ending, and that of the target may go
+    on. `where` is its file and line.
+    """
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    avoided: tuple[str, ...] = ()
+    exact_case: bool = False
+    inflected: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A term in a text, from its character `start` to before `end`, and the entries that it is
+    of.
+    """
+
+    start: int
+    end: int
+    source: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Return the targets of all entries, each once; the source itself where one has none."""
+        found = chain.from_iterable(
+            entry.targets or (self.source,) for entry in self.entries
+        )
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def avoided(self) -> tuple[str, ...]:
+        """Return what must not be used, each once."""
+        found = chain.from_iterable(entry.avoided for entry in self.entries)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def inflected(self) -> bool:
+        """Return whether the target may go on."""
+        return any(entry.inflected for entry in self.entries)
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """Entries, found in texts by their first letters."""
+
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    def find(self, text: str) -> list[Occurrence]:
+        """Return the terms of a text: the longest at each place, none within another."""
+        found: list[Occurrence] = []
+        place = 0
+        lowered = lowered_text(text)
+        for start in _starts(text):
+            if start < place:
+                continue
+            occurrence = self._at(text, lowered, start)
+            if occurrence is not None:
+                found.append(occurrence)
+                place = occurrence.end
+        return found
+
+    def _at(self, text: str, lowered: str, start: int) -> Occurrence | None:
+        matches: defaultdict[int, list[Entry]] = defaultdict(list)
+        for length in range(1, _KEY + 1):
+            key = lowered[start : start + length]
+            if len(key) < length:
+                break
+            for source, entry in self._by_key.get(key, ()):
+                end = _end_of(source, entry, text, lowered, start)
+                if end and entry not in matches[end]:
+                    matches[end].append(entry)
+        if not matches:
+            return None
+        end = max(matches)
+        return Occurrence(start, end, text[start:end], tuple(matches[end]))
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, list[tuple[str, Entry]]]:
+        found: defaultdict[str, list[tuple[str, Entry]]] = defaultdict(list)
+        for entry in self.entries:
+            for source in entry.sources:
+                found[lowered_text(source)[:_KEY]].append((source, entry))
+        return found
+
+
+def read_glossary(path: Path, src_lang: str, tgt_lang: str) -> Glossary:
+    """Read a glossary for a pair of languages (BCP-47): TSV, CSV or TBX, by the file's name.
+
+    Raises DataError with file and line for what cannot be read, for a rule that is none, and for a
+    file without a term.
+    """
+    ending = "".join(path.suffixes[-1:]).lower()
+    if ending == ".tbx":
+        entries = [
+            Entry(sources, targets, avoided, where=f"{path}:{line}")
+            for line, sources, targets, avoided in read_tbx(path, src_lang, tgt_lang)
+        ]
+        notes: list[str] = []
+    elif ending in (".tsv", ".csv", ".txt"):
+        entries, notes = _read_table(path, ending, (src_lang, tgt_lang))
+    else:
+        raise DataError(
+            f"{path}: a glossary is a .tsv, .csv or .tbx file; save it as one of these"
+        )
+    if not entries:
+        raise DataError(f"{path}: there is no term in it")
+    return Glossary(tuple(entries), tuple(notes))
+
+
+def _read_table(
+    path: Path, ending: str, pair: tuple[str, str]
+) -> tuple[list[Entry], list[str]]:
+    dropped = Counter[str]()
+    notes: list[str] = []
+    if ending == ".csv":
+        rows: Rows = read_csv(path, (), dropped)
+    else:
+        quoting = find_quoting(path)
+        notes += quoting.notes
+        rows = read_tab_separated(path, quoting, dropped)
+    columns: Sequence[str] = COLUMNS
+    entries: list[Entry] = []
+    for line, cells in rows:
+        if cells is None:
+            raise DataError(f"{path}:{line}: the line is too long for a term")
+        texts = [cell.strip() for cell in cells]
+        if not entries and (named := _header(texts, pair)):
+            columns = named
+        elif any(texts):
+            entries.append(_entry(path, line, dict(zip(columns, texts, strict=False))))
+    return entries, notes
+
+
+def _header(cells: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """Return the columns that a first row names; none where it is a term."""
+    names = [cell.lower().removeprefix("\ufeff") for cell in cells]
+    for name, code in zip(COLUMNS, pair, strict=False):
+        if code and name not in names:
+            names = [name if primary(cell) == primary(code) else cell for cell in names]
+    return names if {"source", "target"} <= set(names) else []
+
+
+def _entry(path: Path, line: int, row: Mapping[str, str]) -> Entry:
+    where = f"{path}:{line}"
+    sources = _alternatives(row.get("source", ""))
+    avoided = _alternatives(row.get("avoid", ""))
+    if not sources:
+        raise DataError(f"{where}: the term has no source; write source, TAB, target")
+    return Entry(
+        sources,
+        _alternatives(row.get("target", "")),
+        avoided,
+        exact_case=_is_yes(row, "case", where) or all(map(_is_acronym, sources)),
+        inflected=_is_yes(row, "inflection", where),
+        where=where,
+    )
+
+
+def _alternatives(cell: str) -> tuple[str, ...]:
+    parts = (" ".join(part.split()) for part in cell.split("|"))
+    return tuple(dict.fromkeys(filter(None, parts)))
+
+
+def _is_yes(row: Mapping[str, str], name: str, where: str) -> bool:
+    value = row.get(name, "").lower()
+    if value not in _YES | _NO:
+        raise DataError(f"{where}: {name} is {value[:40]!r}; write yes or no")
+    return value in _YES
+
+
+def _is_acronym(term: str) -> bool:
+    """Return whether a term has capitals alone, as IT has, which is not `it`."""
+    return len(term) > 1 and term.upper() == term != term.lower()
+
+
+def lowered_text(text: str) -> str:
+    """Return a text in small letters, each character where it stood."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def _starts(text: str) -> Iterator[int]:
+    """Yield where a term may begin: where a word does, in scripts without spaces anywhere."""
+    before = " "
+    for place, character in enumerate(text):
+        if not character.isspace() and not are_joined(before, character):
+            yield place
+        before = character
+
+
+def are_joined(before: str, after: str) -> bool:
+    """Return whether two characters that follow each other are of one word."""
+    is_inside = before.isalnum() and after.isalnum()
+    return is_inside and not (is_spaceless_letter(before) or is_spaceless_letter(after))
+
+
+def _end_of(
+    source: str, entry: Entry, text: str, lowered: str, start: int
+) -> int | None:
+    """Return where a term ends that begins at a place; None where it does not stand there."""
+    if entry.inflected:
+        return _end_of_inflected(lowered_text(source), lowered, start)
+    end = start + len(source)
+    if entry.exact_case:
+        is_there = text[start:end] == source
+    else:
+        is_there = lowered[start:end] == lowered_text(source)
+    if not is_there:
+        return None
+    is_whole = end == len(text) or not are_joined(text[end - 1], text[end])
+    return end if is_whole else None
+
+
+def _end_of_inflected(source: str, lowered: str, start: int) -> int | None:
+    stem = source[: max(_KEY, len(source) - _ENDING)]
+    if not lowered.startswith(stem, start):
+        return None
+    end = start + len(stem)
+    while end < len(lowered) and are_joined(lowered[end - 1], lowered[end]):
+        end += 1
+    return end if abs(end - start - len(source)) <= _LONGER else None
