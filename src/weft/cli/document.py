@@ -57,6 +57,7 @@ class Done:
     is_unaligned: bool
     alignment: list[list[int]]
     words: list[dict[str, Any]] | None
+    terms: list[dict[str, Any]] | None = None
 
     @property
     def translated(self) -> "Translated":
@@ -329,6 +330,9 @@ def _done(
     words = None
     if prediction.words is not None:
         words = [word.to_json() for word in prediction.words]
+    terms = None
+    if prediction.terms is not None:
+        terms = [use.to_json() for use in prediction.terms]
     return Done(
         text=translated.text,
         score=prediction.score,
@@ -340,6 +344,7 @@ def _done(
         is_unaligned=prediction.is_unaligned,
         alignment=[list(link) for link in translated.alignment],
         words=words,
+        terms=terms,
     )
 
 
@@ -363,7 +368,9 @@ def _report(
     for number, text in _first_places(document):
         guesses.see(done[text], number, document.place(number))
         guesses.unaligned += done[text].is_unaligned
-    for line in guesses.of_alignments() if as_json else guesses.lines():
+        guesses.terms.update(use["status"] for use in done[text].terms or ())
+    few = [*guesses.of_alignments(), *guesses.of_terms()]
+    for line in few if as_json else guesses.lines():
         remark(f"weft: {line}")
     notes = [f"{note.place}: {note.text}" for note in document.notes]
     _show(notes, "such places")
@@ -384,6 +391,8 @@ def _objects(document: "Document[bytes]", done: Mapping[str, Done]) -> Iterator[
             "unknown_words": one.unknown_words,
             "words": one.words,
         }
+        if one.terms is not None:
+            value["terms"] = one.terms
         yield json.dumps(value, ensure_ascii=False) + "\n"
 
 

@@ -43,6 +43,11 @@ def doubts_of(
             again += "; --no-repeat-ngrams 3 forbids that"
         doubts.append(again)
     doubts += _of_what_is_missing(prediction, text, config, settings, is_line)
+    doubts += [
+        f"term {use.source} ({use.where}): {use.status}; {use.reason}"
+        for use in prediction.terms or ()
+        if use.reason
+    ]
     if 0 < len(prediction.n_best) < settings.n_best:
         fewer = (
             f"fewer: only {len(prediction.n_best)} different of the {settings.n_best} "

@@ -1,5 +1,6 @@
 """The notes at the end of a verb on the texts in which the model guessed."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -34,6 +35,7 @@ class Guesses:
         self.unit = unit
         self.words: dict[str, None] = {}
         self.numbers: list[str] = []  # of the first lines with such words
+        self.terms = Counter[str]()  # of a glossary, by what became of them
         self.texts = self.with_unknown = self.unsure = self.unaligned = 0
 
     def see(
@@ -57,7 +59,7 @@ class Guesses:
 
     def lines(self) -> list[str]:
         """Return the notes on all texts seen; none where nothing was guessed."""
-        return [*self._of_words(), *self._of_unsure()]
+        return [*self._of_words(), *self._of_unsure(), *self.of_terms()]
 
     def _of_words(self) -> list[str]:
         if not self.words:
@@ -91,6 +93,15 @@ class Guesses:
         return [
             f"note: {which} the model is less sure than of 19 in 20 of its dev text; look them over"
         ]
+
+    def of_terms(self) -> list[str]:
+        """Say how many terms of a glossary the texts have, and what became of them."""
+        if not self.terms:
+            return []
+        total = self.terms.total()
+        parts = [f"{count:,} {status}" for status, count in self.terms.most_common()]
+        counted = f"{total:,} terms" if total > 1 else "1 term"
+        return [f"glossary: {counted} in the source: {', '.join(parts)}"]
 
     def of_alignments(self) -> list[str]:
         """Say once in how many texts alignments were asked for and none was found."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.console.wording import remark
 from weft.errors import FolderError, UsageError
+from weft.folder.durable import sha256_of
 from weft.folder.layout import newer_state, refuse_other_task
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Translators:
     others: list[Path]
     precision: str
     kernels: str
+    glossary: Path | None = None
 
     def open(self) -> "Opened":
         """Load them. Raises UsageError where they cannot translate together."""
@@ -35,15 +37,19 @@ class Translators:
         assert isinstance(task, Translation)
         model = together(task, self.others, self.precision, self.kernels)
         refuse_idle(self.precision, model.engine)
+        if self.glossary is not None:
+            model = _bound(model, self.glossary)
         return Opened(task, model)
 
     def facts(
         self, sha256: str, settings: "DecodingSettings", found: "Opened"
     ) -> dict[str, Any]:
         """Return what the translations of an input depend on: the models and the settings."""
+        glossary = self.glossary and sha256_of(self.glossary)
         return {
             **facts_of(self.folder, sha256),
             **asdict(settings),
+            "glossary": glossary,
             "engine": found.model.engine is not None,
             "ensemble": [digest_of(other) for other in self.others],
             "precision": found.task.machine.precision,
@@ -56,6 +62,16 @@ class Opened:
 
     task: "Translation"
     model: "Translator"
+
+
+def _bound(model: "Translator", path: Path) -> "Translator":
+    """Return a translator that is bound by the glossary in a file."""
+    from weft.data.glossary import read_glossary
+
+    glossary = read_glossary(path, model.src_lang, model.tgt_lang)
+    for note in glossary.notes:
+        remark(f"weft: {path}: {note}")
+    return model.with_glossary(glossary)
 
 
 def facts_of(folder: Path, sha256: str) -> dict[str, Any]:

@@ -108,6 +108,15 @@ NoRepeatNgrams = Annotated[
     int,
     typer.Option(min=0, help="Never repeat an n-gram of N tokens; 0: no limit."),
 ]
+GlossaryFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        metavar="FILE",
+        help="Terms that translations must have: a row has source and target, in TSV, CSV or TBX; "
+        "a term without a target stays as it is.",
+    ),
+]
 UsesShortlist = Annotated[
     bool | None,
     typer.Option(

@@ -32,6 +32,7 @@ from weft.cli.options import (
     Ensemble,
     Exhaustive,
     Folder,
+    GlossaryFile,
     Input,
     InputOrDocument,
     Kernels,
@@ -101,6 +102,7 @@ def translate(
     prefix: Prefix = "",
     no_repeat_ngrams: NoRepeatNgrams = 0,
     shortlist: UsesShortlist = None,
+    glossary: GlossaryFile = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,
@@ -131,7 +133,7 @@ def translate(
             no_repeat_ngrams=no_repeat_ngrams,
             shortlist=shortlist,
         )
-    models = Translators(folder, ensemble or [], precision, kernels)
+    models = Translators(folder, ensemble or [], precision, kernels, glossary)
     names = tuple(columns or ())
     document = document_of(text or [], input_file, names, as_document)
     if document is not None:
@@ -166,6 +168,7 @@ def translate(
             for number, (prediction, line, row) in enumerate(triples, start=first + 1):
                 guesses.see(prediction, number, named_row(number, row, form))
                 guesses.unaligned += prediction.is_unaligned
+                guesses.terms.update(use.status for use in prediction.terms or ())
                 doubts = doubts_of(prediction, line, task.config, settings)
                 if table is not None:
                     cells = translation_cells(prediction, doubts)
@@ -359,7 +362,8 @@ def _write(
     if told > MOST_DOUBTS and not is_typed:
         more = f"{told - MOST_DOUBTS:,} more such doubts"
         remark(f"weft: {more}; with --json each line says what is doubtful about it")
-    for line in guesses.of_alignments() if as_json else guesses.lines():
+    few = [*guesses.of_alignments(), *guesses.of_terms()]
+    for line in few if as_json else guesses.lines():
         remark(f"weft: {line}")
 
 
