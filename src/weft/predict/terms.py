@@ -14,7 +14,7 @@ from weft.data.scripts import is_spaceless_letter
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.decoder import Tokens
 from weft.decoding.terms import MOST_TERMS, Term, Terms
-from weft.predict.alignment import Floats
+from weft.predict.alignment import Floats, words_of
 from weft.predict.segments import SourceRow, joiner
 
 TermStatus: TypeAlias = Literal["used", "missing", "doubled", "elsewhere", "avoided"]
@@ -85,6 +85,62 @@ class TermFinder:
             avoided=tuple(dict.fromkeys(avoided)),
         )
 
+    def lacks_terms(self, line: str, translation: str) -> bool:
+        """Return whether a translation lacks a term of its line, or has a word to avoid."""
+        occurrences = self.glossary.find(line)
+        for occurrence, often in zip(occurrences, _counts(occurrences), strict=True):
+            found = _standing(occurrence.targets, translation, occurrence.inflected)
+            wrong = _standing(occurrence.avoided, translation, occurrence.inflected)
+            if wrong or len(found) < often:
+                return True
+        return False
+
+    def bound(
+        self, row: SourceRow, line: str, tokens: Sequence[int], support: Floats
+    ) -> SourceRow:
+        """Return the row with its terms, and without the words that stood in their places in a free
+        translation: its tokens, and how much each source token supports each of them (T, S).
+        """
+        bound = self.with_terms(row, line)
+        if bound.terms is None:
+            return bound
+        begins = {form[0] for term in bound.terms.terms for form in term.forms}
+        translation = self.tgt_tokenizer.decode(tokens)
+        avoided = list(bound.avoided)
+        spans = _Spans(self.src_tokenizer, row.ids, line)
+        for occurrence in self.glossary.find(line):
+            span = spans.of(occurrence.start, occurrence.end)
+            is_there = _standing(occurrence.targets, translation, occurrence.inflected)
+            if span is None or is_there:
+                continue
+            rival = self._rival(span, tokens, support)
+            if rival is not None and rival not in begins:
+                avoided.append((rival,))
+        return replace(bound, avoided=tuple(dict.fromkeys(avoided)))
+
+    def _rival(
+        self, span: tuple[int, int], tokens: Sequence[int], support: Floats
+    ) -> int | None:
+        """Return the first token of the word that the source tokens of a term wrote; None where
+        they wrote none, or its token stands elsewhere, too.
+        """
+        spelled = self.tgt_tokenizer.spell_each(tokens)
+        words, word_of = words_of(spelled)
+        if not words:
+            return None
+        of_words = support[: len(tokens), :-1]
+        main = of_words.argmax(1)
+        first, last = span
+        is_from = (main >= first) & (main < last)
+        wrote = np.where(is_from, of_words.max(1), 0.0)
+        of_word = np.bincount(word_of, wrote, len(words))
+        best = int(of_word.argmax())
+        token = tokens[word_of.index(best)]
+        is_word = any(map(str.isalnum, words[best]))
+        if not of_word[best] or not is_word or list(tokens).count(token) > 1:
+            return None
+        return token
+
     def uses(
         self,
         line: str,
@@ -99,10 +155,11 @@ class TermFinder:
         each of them, if known.
         """
         occurrences = self.glossary.find(line)
-        wanted_of = [set(map(lowered_text, one.targets)) for one in occurrences]
-        for occurrence, own in zip(occurrences, wanted_of, strict=True):
-            often = sum(bool(own & other) for other in wanted_of)
-            yield self._use(line, row, occurrence, translation, tokens, support, often)
+        bound = self.with_terms(row, line)
+        for occurrence, often in zip(occurrences, _counts(occurrences), strict=True):
+            yield self._use(
+                line, bound, occurrence, translation, tokens, support, often
+            )
 
     def _use(
         self,
@@ -216,6 +273,12 @@ class TermFinder:
             i for i, letters in zip(ids, spelled, strict=True) if _is_inner(letters)
         ]
         return np.array(inner, np.int32)
+
+
+def _counts(occurrences: Sequence[Occurrence]) -> list[int]:
+    """Return how many terms of a text have a target of each one."""
+    targets = [set(map(lowered_text, one.targets)) for one in occurrences]
+    return [sum(bool(own & other) for other in targets) for own in targets]
 
 
 def _is_inner(letters: bytes) -> bool:

@@ -191,7 +191,34 @@ class Translator(TellsLanguages, LooksInside):
 
         Raises DivergedError and OutOfMemoryError as `translate`.
         """
-        return self._rows.find(planned.rows, planned.settings)
+        found = self._rows.find(planned.rows, planned.settings)
+        again = self.bound(planned, found)
+        if again:
+            more = self._rows.find(list(again.values()), planned.settings)
+            found |= {row: more[bound] for row, bound in again.items()}
+        return found
+
+    def bound(
+        self, planned: Planned, found: Mapping[SourceRow, list[Hypothesis]]
+    ) -> dict[SourceRow, SourceRow]:
+        """Return the rows whose translations lack terms of the glossary, each as it is to be
+        searched again: bound by all of its terms.
+        """
+        if self._finder is None:
+            return {}
+        lines: dict[SourceRow, str] = {}
+        for plan in planned.plans.values():
+            lines.update(zip(plan.rows, plan.texts, strict=True))
+        lacking = {
+            row: found[row][:1]
+            for row, line in lines.items()
+            if self._finder.lacks_terms(line, self.text_of(found[row][0]))
+        }
+        support = self._rows.support(lacking, planned.settings)
+        return {
+            row: self._finder.bound(row, lines[row], best.ids, support[row][0])
+            for row, (best,) in lacking.items()
+        }
 
     def sentence(self, row: SourceRow, settings: Resolved, number: int = 0) -> Sentence:
         """Return a planned row with its settings, in the form that a running search takes.
@@ -258,7 +285,8 @@ class Translator(TellsLanguages, LooksInside):
             raise UsageError(
                 "a stream is one hypothesis, greedy or drawn; leave out what needs more than that"
             )
-        (plan,) = self._plan([text], resolved.prefix).values()
+        plans = self._plan([text], resolved.prefix)
+        (plan,) = self._with_terms(plans).values()
         return self._pieces(plan, resolved)
 
     def complete(
@@ -291,6 +319,7 @@ class Translator(TellsLanguages, LooksInside):
                 "complete goes on with a search; leave out samples, exhaustive, coverage_penalty and another prefix"
             )
         planned = self._planned([source], self._resolve(requested))
+        planned = replace(planned, plans=self._with_terms(planned.plans))
         return Completer(self, planned).complete(prefix, alternatives)
 
     @cached_property
@@ -441,11 +470,12 @@ class Translator(TellsLanguages, LooksInside):
                 is_begun = True
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
-        plans = plan_rows(
-            texts, self.src_tokenizer, self.lengths, self.src_lang, prefix
-        )
+        return plan_rows(texts, self.src_tokenizer, self.lengths, self.src_lang, prefix)
+
+    def _with_terms(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
+        """Return plans whose rows are bound by their terms from the first search on."""
         if self._finder is None:
-            return plans
+            return dict(plans)
         bound = {}
         for text, plan in plans.items():
             rows = list(map(self._finder.with_terms, plan.rows, plan.texts))
