@@ -52,6 +52,7 @@ data.check: data.base data.check data.corpus data.documents data.formats data.la
 data.overlap: data.split
 data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind
+data.glossary: data.formats data.languages data.scripts
 data.documents: data.base data.formats data.split
 data.labelled: data.base data.formats data.split
 data.signature: data.tokenizer

@@ -22,8 +22,8 @@ COLUMNS = ("source", "target", "case", "inflection", "avoid")
 _YES = {"yes", "true", "1", "x"}
 _NO = {"no", "false", "0", ""}
 _KEY = 3  # letters by which terms are found
-# letters that an inflected word may have other at its end, and more or fewer in all
-_ENDING = 2
+# an inflected word may end with another letter, and be longer or shorter by so many
+_ENDING = 1
 _LONGER = 3
 
 

@@ -1,0 +1,193 @@
+"""Translations with a glossary have its terms, and say what became of each."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import weft
+from weft.config import SideSection
+from weft.data.glossary import Entry, Glossary
+from weft.data.tokenizer import EOS_ID, train_tokenizer
+from weft.errors import UsageError
+from weft.predict.segments import SourceRow
+from weft.predict.terms import TermFinder, TermUse
+from weft.predict.translator import Translator
+
+TEXTS = [
+    "The teacher reads a book in the garden.",
+    "My brother bought a new bicycle yesterday.",
+    "The teacher bought a book.",
+    "Anna drinks tea in the library.",
+]
+
+
+@pytest.fixture(scope="module")
+def demo() -> Translator:
+    found = weft.load(weft.DEMO)
+    assert isinstance(found, Translator)
+    return found
+
+
+def rows(*terms: tuple[str, str]) -> Glossary:
+    return Glossary(tuple(Entry((src,), (tgt,)) for src, tgt in terms))
+
+
+def used(prediction: weft.Prediction) -> list[TermUse]:
+    assert prediction.terms is not None
+    return prediction.terms
+
+
+def test_every_term_stands_once(demo: Translator) -> None:
+    glossary = rows(("teacher", "教员"), ("book", "书籍"), ("bicycle", "单车"))
+    plain = demo.translate(TEXTS)
+    bound = demo.with_glossary(glossary).translate(TEXTS, alignments=True)
+    counts = {"教员": [1, 0, 1, 0], "书籍": [1, 0, 1, 0], "单车": [0, 1, 0, 0]}
+    for word, wanted in counts.items():
+        assert [prediction.text.count(word) for prediction in bound] == wanted
+    for text, prediction in zip(TEXTS, bound, strict=True):
+        for use in used(prediction):
+            assert text[use.start : use.end] == use.source
+            assert use.status in ("used", "elsewhere")  # of a tiny model
+            assert use.used in use.wanted
+    assert bound[3].text == plain[3].text
+    assert [prediction.terms for prediction in plain] == [None] * len(TEXTS)
+    assert demo.translate(TEXTS) == plain
+    together = demo.with_glossary(glossary).translate(TEXTS)
+    alone = [demo.with_glossary(glossary).translate(text)[0] for text in TEXTS]
+    assert together == alone
+
+
+def test_a_translation_that_has_the_term_stays_as_it_was(demo: Translator) -> None:
+    (plain,) = demo.translate(TEXTS[0])
+    assert "老师" in plain.text
+    (bound,) = demo.with_glossary(rows(("teacher", "老师"))).translate(TEXTS[0])
+    assert bound.text == plain.text
+    assert [use.status for use in used(bound)] == ["used"]
+
+
+def test_the_models_own_word_gives_way(demo: Translator) -> None:
+    (bound,) = demo.with_glossary(rows(("teacher", "教员"))).translate(TEXTS[0])
+    assert "教员" in bound.text
+    assert "老师" not in bound.text
+
+
+def test_what_must_not_be_used_is_not(demo: Translator) -> None:
+    glossary = Glossary((Entry(("teacher",), ("教员", "教师"), ("老师",)),))
+    (bound,) = demo.with_glossary(glossary).translate(TEXTS[0])
+    assert "老师" not in bound.text
+    assert re.search("教员|教师", bound.text)
+
+
+def test_a_term_without_target_stays_as_it_is(demo: Translator) -> None:
+    glossary = Glossary((Entry(("teacher",), ()),))
+    (bound,) = demo.with_glossary(glossary).translate(TEXTS[0])
+    assert "teacher" in bound.text
+
+
+def test_a_stream_and_a_completion_are_bound_too(demo: Translator) -> None:
+    bound = demo.with_glossary(rows(("bicycle", "单车")))
+    assert "单车" in "".join(bound.stream(TEXTS[1]))
+    completed = bound.complete(TEXTS[1], "我哥哥")
+    assert completed.text.startswith("我哥哥")
+    assert "单车" in completed.text
+    assert bound.complete(TEXTS[1], "单车").text.count("单车") == 1
+
+
+def test_samples_and_exhaustive_search_have_no_glossary(demo: Translator) -> None:
+    bound = demo.with_glossary(rows(("teacher", "教员")))
+    for options in ({"temperature": 1.0}, {"exhaustive": 2}):
+        with pytest.raises(UsageError, match="a glossary is for a beam"):
+            bound.translate(TEXTS[0], **options)
+    assert bound.with_glossary(None).translate(TEXTS[0], temperature=1.0)
+
+
+def test_no_text_has_no_terms(demo: Translator) -> None:
+    (nothing,) = demo.with_glossary(rows(("teacher", "教员"))).translate("  ")
+    assert nothing.terms == []
+
+
+TOKENS = train_tokenizer(
+    ["the cat sat on the mat", "die Katze saß 猫好"] * 4,
+    SideSection(kind="bpe", vocab_size=330),
+)
+
+
+def finder(glossary: Glossary, language: str = "de") -> TermFinder:
+    return TermFinder(glossary, TOKENS, TOKENS, language, 20)
+
+
+def row_of(line: str) -> SourceRow:
+    return SourceRow((*TOKENS.encode(line), EOS_ID))
+
+
+def spelled(ids: Sequence[int]) -> str:
+    return TOKENS.decode(ids)
+
+
+@pytest.mark.parametrize("line", ["the cat sat", "cat", "  a “cat”, the", "猫 cat猫"])
+def test_the_source_tokens_of_a_term(line: str) -> None:
+    row = finder(rows(("cat", "Katze"))).with_terms(row_of(line), line)
+    assert row.terms is not None
+    (term,) = row.terms.terms
+    assert term.span is not None
+    first, last = term.span
+    assert spelled(row.ids[first:last]).strip(" “") == "cat"
+    assert [spelled(form) for form in term.forms] == ["Katze"]
+
+
+def test_a_capital_at_the_head_is_an_alternative() -> None:
+    find = finder(rows(("cat", "katze")))
+    row = find.with_terms(row_of("Cat sat"), "Cat sat")
+    assert row.terms is not None
+    assert [spelled(form) for form in row.terms.terms[0].forms] == ["katze", "Katze"]
+
+
+def test_a_script_without_spaces_needs_none_before_a_term() -> None:
+    row = finder(rows(("cat", "猫")), "zh").with_terms(row_of("cat"), "cat")
+    assert row.terms is not None
+    (term,) = row.terms.terms
+    assert {TOKENS.spell(form, begins=False).decode() for form in term.forms} == {"猫", " 猫"}  # fmt: skip
+    assert term.open
+
+
+def test_what_became_of_a_term_is_said() -> None:
+    glossary = Glossary((Entry(("cat",), ("Katze",), ("Kater",), where="t.tsv:1"),))
+    find = finder(glossary)
+    line = "the cat sat"
+
+    def status(translation: str, source: int | None = None) -> tuple[str, str]:
+        ids = TOKENS.encode(translation)
+        support = None
+        row = row_of(line)
+        if source is not None:
+            support = np.zeros((len(ids) + 1, len(row.ids)), np.float32)
+            support[:, source] = 1.0
+        (use,) = find.uses(line, row, translation, ids, support)
+        assert use.where == "t.tsv:1"
+        return use.status, use.reason
+
+    assert status("die Katze saß") == ("used", "")
+    assert status("die Katze saß Katze")[0] == "doubled"
+    assert status("der Kater saß") == ("avoided", "Kater must not be used")
+    assert status("saß")[0] == "missing"
+    assert status("Katzen")[0] == "missing"
+    terms = find.with_terms(row_of(line), line).terms
+    assert terms is not None
+    assert terms.terms[0].span is not None
+    first = terms.terms[0].span[0]
+    assert status("die Katze saß", first)[0] == "used"
+    assert status("die Katze saß", 0)[0] == "elsewhere"
+
+
+def test_terms_beyond_the_room_are_left_out_and_said() -> None:
+    glossary = rows(("cat", "Katze"), ("mat", "Katze saß die Katze saß"))
+    find = TermFinder(glossary, TOKENS, TOKENS, "de", 4)
+    line = "the cat on the mat"
+    row = find.with_terms(row_of(line), line)
+    assert row.terms is not None
+    assert len(row.terms.terms) == 1
+    uses = list(find.uses(line, row_of(line), "Katze", TOKENS.encode("Katze"), None))
+    assert [use.status for use in uses] == ["used", "missing"]
+    assert uses[1].reason == "the sentence has too many terms"
