@@ -173,7 +173,8 @@ def _header(cells: Sequence[str], pair: tuple[str, str]) -> list[str]:
     names = [cell.lower().removeprefix("\ufeff") for cell in cells]
     for name, code in zip(COLUMNS, pair, strict=False):
         if code and name not in names:
-            names = [name if primary(cell) == primary(code) else cell for cell in names]
+            own = [cell for cell in names if primary(cell) == primary(code)]
+            names = [name if cell in own[:1] else cell for cell in names]
     return names if {"source", "target"} <= set(names) else []
 
 
@@ -215,7 +216,12 @@ def lowered_text(text: str) -> str:
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
-    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    return "".join(map(_lowered_alone, text))
+
+
+def _lowered_alone(character: str) -> str:
+    small = character.lower()
+    return small if len(small) == 1 else character
 
 
 def _starts(text: str) -> Iterator[int]:

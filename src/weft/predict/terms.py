@@ -177,11 +177,14 @@ class TermFinder:
         status: TermStatus = "used"
         reason = ""
         if wrong:
-            status, reason = "avoided", f"{wrong[0]} must not be used"
+            status = "avoided"
+            reason = f"{wrong[0]} must not be used"
         elif not found:
-            status, reason = "missing", self._why_missing(row, line, occurrence)
+            status = "missing"
+            reason = self._why_missing(row, line, occurrence)
         elif len(found) > often:
-            status, reason = "doubled", f"it stands {len(found)} times"
+            status = "doubled"
+            reason = f"it stands {len(found)} times"
         elif support is not None and not self._is_in_place(
             row, line, occurrence, tokens, support
         ):
@@ -269,16 +272,14 @@ class TermFinder:
         """List the target's ids that go on with a word."""
         ids = range(EOS_ID + 1, self.tgt_tokenizer.vocab_size)
         spelled = self.tgt_tokenizer.spell_each(ids)
-        inner = [
-            i for i, letters in zip(ids, spelled, strict=True) if _is_inner(letters)
-        ]
-        return np.array(inner, np.int32)
+        is_inner = np.array(list(map(_is_inner, spelled)), np.bool_)
+        return np.flatnonzero(is_inner).astype(np.int32) + (EOS_ID + 1)
 
 
 def _counts(occurrences: Sequence[Occurrence]) -> list[int]:
     """Return how many terms of a text have a target of each one."""
-    targets = [set(map(lowered_text, one.targets)) for one in occurrences]
-    return [sum(bool(own & other) for other in targets) for own in targets]
+    targets = [frozenset(map(lowered_text, one.targets)) for one in occurrences]
+    return [len(targets) - sum(map(own.isdisjoint, targets)) for own in targets]
 
 
 def _is_inner(letters: bytes) -> bool:

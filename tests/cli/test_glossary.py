@@ -1,0 +1,89 @@
+"""weft translate --glossary: the terms are used, and what became of them is said."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft import DEMO
+
+Command = Callable[..., Any]
+TEXT = "My brother bought a new bicycle yesterday."
+
+
+@pytest.fixture
+def terms(tmp_path: Path) -> Path:
+    path = tmp_path / "terms.tsv"
+    path.write_text(
+        "source\ttarget\tavoid\nbicycle\t单车\nbrother\t弟弟\t哥哥\n", "utf-8"
+    )
+    return path
+
+
+def test_lines_have_the_terms(command: Command, terms: Path) -> None:
+    plain = command("translate", DEMO, TEXT)
+    assert "单车" not in plain.lines[0]
+    ended = command("translate", DEMO, TEXT, "--glossary", terms)
+    assert ended.code == 0
+    assert "单车" in ended.lines[0]
+    assert "弟弟" in ended.lines[0]
+    assert "哥哥" not in ended.lines[0]
+    assert "glossary: 2 terms in the source: " in ended.err
+
+
+def test_each_line_of_json_says_what_became_of_its_terms(
+    command: Command, terms: Path
+) -> None:
+    ended = command("translate", DEMO, TEXT, "--glossary", terms, "--json")
+    uses = json.loads(ended.lines[0])["terms"]
+    assert [(use["source"], use["used"]) for use in uses] == [
+        ("brother", "弟弟"),
+        ("bicycle", "单车"),
+    ]
+    assert uses[1]["where"] == f"{terms}:2"
+    assert TEXT[uses[1]["start"] : uses[1]["end"]] == "bicycle"
+
+
+def test_a_document_has_the_terms_around_its_tags(
+    command: Command, terms: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    head = '<meta charset="utf-8">'
+    page.write_text(
+        f"{head}<p>{TEXT.replace('bicycle', '<b>bicycle</b>')}</p>", "utf-8"
+    )
+    ended = command("translate", DEMO, page, "--glossary", terms, "--json")
+    assert ended.code == 0
+    written = (tmp_path / "page.zh.html").read_text("utf-8")
+    assert written.count("单车") == 1
+    assert "<b>" in written
+    (line,) = ended.lines
+    assert [use["used"] for use in json.loads(line)["terms"]] == ["弟弟", "单车"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "code"),
+    [
+        (None, "no such file", 3),
+        ("", "there is no term in it", 3),
+        ("source\ttarget\tcase\na\tb\tperhaps\n", ":2: case is 'perhaps'", 3),
+    ],
+)
+def test_what_is_no_glossary_is_one_line(
+    command: Command, tmp_path: Path, content: str | None, said: str, code: int
+) -> None:
+    path = tmp_path / "terms.tsv"
+    if content is not None:
+        path.write_text(content, "utf-8")
+    ended = command("translate", DEMO, TEXT, "--glossary", path)
+    assert (ended.code, ended.lines) == (code, [])
+    assert said in ended.err
+    assert len(ended.err.strip().split("\n")) == 1
+
+
+def test_samples_are_refused(command: Command, terms: Path) -> None:
+    ended = command("translate", DEMO, TEXT, "--glossary", terms, "--temperature", "1")
+    assert ended.code == 2
+    assert "a glossary is for a beam" in ended.err
