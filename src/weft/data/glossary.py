@@ -172,9 +172,9 @@ def _header(cells: Sequence[str], pair: tuple[str, str]) -> list[str]:
     """Return the columns that a first row names; none where it is a term."""
     names = [cell.lower().removeprefix("\ufeff") for cell in cells]
     for name, code in zip(COLUMNS, pair, strict=False):
-        if code and name not in names:
-            own = [cell for cell in names if primary(cell) == primary(code)]
-            names = [name if cell in own[:1] else cell for cell in names]
+        languages = list(map(primary, names))
+        if code and name not in names and primary(code) in languages:
+            names[languages.index(primary(code))] = name
     return names if {"source", "target"} <= set(names) else []
 
 
