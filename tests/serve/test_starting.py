@@ -1,5 +1,6 @@
 """What a server says of its addresses when it starts."""
 
+import gc
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,3 +33,15 @@ def test_the_address_of_the_start_can_be_opened(
     monkeypatch.setattr(starting, "_own_address", lambda: "")
     assert len(addresses("0.0.0.0", ("0.0.0.0", 5000))) == 2
     assert addresses("::1", ("::1", 5000)) == ["open http://[::1]:5000/"]
+
+
+def test_a_server_looks_for_garbage_often_but_not_among_what_stays() -> None:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(100_000)
+        starting._collect_often()
+        assert gc.get_freeze_count() > 1000
+        assert gc.get_threshold()[0] == 5_000
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

@@ -1,5 +1,6 @@
 """The start of a server: folders, limits and keys to an application that listens."""
 
+import gc
 import os
 import socket
 import sys
@@ -21,6 +22,9 @@ from weft.serve.pool import Pool
 from weft.serve.service import Service
 
 Say = Callable[[str], None]
+
+# made since the last garbage collection, before there is a next one
+_OBJECTS = 5_000
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,21 @@ def start(plan: Plan, say: Say) -> None:
             say(line)
         if plan.opens_page:
             _open_page(sockets[0].getsockname()[1])
+        _collect_often()
         listen(app, service, sockets, plan.drain_seconds, plan.proxies, say, keys)
     finally:
         for one in sockets:
             one.close()
+
+
+def _collect_often() -> None:
+    """Look for garbage often from here on, but not among what was made until now, which stays.
+
+    Much garbage at a time lies between what lives, and the heap grows for hours.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_OBJECTS)
 
 
 def _open_page(port: int) -> None:
