@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from office_samples import docx, members  # tools/
 from weft.serve.dialects.downloads import Downloads
 
 from .conftest import StandIn
@@ -138,3 +139,25 @@ def test_the_folder_is_private_and_goes() -> None:
     assert "a.txt" not in file.name
     del downloads
     assert not folder.exists()
+
+
+def test_a_word_document_is_read_apart(ask: TestClient) -> None:
+    content = docx("<w:p><w:r><w:t>good day</w:t></w:r></w:p>")
+    done = members(translated(ask, "a.docx", content))
+    assert "<w:t>DAY GOOD</w:t>" in done["word/document.xml"]
+    same = members(translated(ask, "a.docx", content, source="de", target="de"))
+    assert "<w:t>good day</w:t>" in same["word/document.xml"]
+
+
+def test_a_document_made_to_harm_is_refused_in_a_line(ask: TestClient) -> None:
+    bomb = docx(f"<w:p>{' ' * (4 << 20)}</w:p>")
+    for name, content, part in (
+        ("a.docx", bomb, "times as large unpacked"),
+        ("a.docx", b"no zip", "is not a whole archive"),
+        ("a.xlf", b'<!DOCTYPE x [<!ENTITY a "b">]><xliff>&a;</xliff>', "declarations"),
+    ):
+        sent = {"file": (name, content)}
+        reply = ask.post("/translate_file", data=BOTH, files=sent)
+        assert reply.status_code == 400
+        assert part in reply.json()["error"]
+        assert "\n" not in reply.json()["error"]

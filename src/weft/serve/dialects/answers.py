@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from weft.documents.document import Document, TextDocument, Written
+from weft.documents.document import TextDocument, Written
 from weft.documents.document import Translated as Aligned
-from weft.documents.driver import fill_document, needs_alignment, texts_of, unchanged
+from weft.documents.driver import needs_alignment, texts_of, unchanged
 from weft.documents.formats.plain import read_plain
 from weft.documents.writing import write_segment
 from weft.errors import UsageError
@@ -22,6 +22,7 @@ from weft.predict.settings import USUAL, DecodingSettings
 from weft.serve.catalogue import Catalogue, ServedModel
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
+from weft.serve.reading import Opened
 from weft.serve.refusals import Impossible, InvalidRequest, UnknownPair
 from weft.serve.service import SURE, Service, Translated, refuse_undetected
 from weft.serve.visits import charge
@@ -141,24 +142,22 @@ async def translate_texts(
 
 async def translate_file(
     service: Service,
-    document: Document[bytes],
+    document: Opened,
     languages: tuple[str | None, str],
     caller: Caller,
 ) -> bytes:
     """Translate a file, as `translate_texts` does a text."""
-    charge(segment.text for segment in document.segments)
+    charge(document.texts)
+    texts = list(dict.fromkeys(document.texts))
     src, tgt = languages
     if src is None:
-        (guess,) = _guess(service, [document], tgt)
+        (guess,) = _guess(service, ["\n".join(texts)], tgt)
         src = guess.src
     if service.catalogue.is_same(src, tgt):
-        return document.write(
-            [Written(segment.source) for segment in document.segments]
-        )
-    found = await _translate(service, [document], (src, tgt), caller, Wish())
-    texts = texts_of(document)
-    translated = [_in_document(text, found[text]) for text in texts]
-    return await asyncio.to_thread(fill_document, document, translated)
+        return await document.written(None)
+    needed = document.needs_alignment
+    found = await _translate(service, texts, needed, (src, tgt), caller, Wish())
+    return await document.written([_in_document(text, found[text]) for text in texts])
 
 
 async def _translate_documents(
@@ -172,7 +171,8 @@ async def _translate_documents(
     src, tgt = languages
     guesses = [_Guess(src)] * len(documents) if src else []
     if src is None:
-        guesses = _guess(service, documents, tgt)
+        plain = ["\n".join(texts_of(document)) for document in documents]
+        guesses = _guess(service, plain, tgt)
     done: dict[tuple[str, str], Translated] = {}
     for language in dict.fromkeys(guess.src for guess in guesses):
         own = [
@@ -181,7 +181,11 @@ async def _translate_documents(
             if guess.src == language
         ]
         if not service.catalogue.is_same(language, tgt):
-            found = await _translate(service, own, (language, tgt), caller, wish)
+            texts = list(dict.fromkeys(chain.from_iterable(map(texts_of, own))))
+            needed = any(map(needs_alignment, own))
+            found = await _translate(
+                service, texts, needed, (language, tgt), caller, wish
+            )
             done |= {(language, text): one for text, one in found.items()}
     return [
         _answer(document, guess, done)
@@ -244,18 +248,17 @@ def _written(document: TextDocument, translated: Iterable[Aligned]) -> list[str]
 
 async def _translate(
     service: Service,
-    documents: Sequence[Document[Any]],
+    texts: Sequence[str],
+    needs_alignment: bool,
     languages: tuple[str, str],
     caller: Caller,
     wish: Wish,
 ) -> dict[str, Translated]:
-    """Translate the texts of documents of a language, in parts that the service takes at once."""
-    every = chain.from_iterable(map(texts_of, documents))
-    texts = list(dict.fromkeys(every))
+    """Translate texts of a language, each once, in parts that the service takes at once."""
     if not texts:
         return {}
     model = _model(service.catalogue, languages, wish.model)
-    settings = _settings(documents, model, wish)
+    settings = _settings(needs_alignment, model, wish)
     done: dict[str, Translated] = {}
     for part in _parts(texts, service.limits):
         translated = await service.translate(
@@ -275,14 +278,14 @@ def _model(
 
 
 def _settings(
-    documents: Sequence[Document[Any]], model: ServedModel, wish: Wish
+    needs_alignment: bool, model: ServedModel, wish: Wish
 ) -> DecodingSettings:
     """Return the settings that give what is wished: an alignment where it is of use, and a beam
     that holds the alternatives.
     """
     settings = wish.settings
     wanted: dict[str, Any] = {}
-    if any(map(needs_alignment, documents)) and can_align(model):
+    if needs_alignment and can_align(model):
         wanted["alignments"] = True
     if wish.words:
         refuse_without_words(model)
@@ -308,10 +311,8 @@ def _parts(texts: Sequence[str], limits: Limits) -> list[list[str]]:
     return parts
 
 
-def _guess(
-    service: Service, documents: Sequence[Document[Any]], tgt: str
-) -> list[_Guess]:
-    """Return the language of each document, of those that are translated into `tgt` and itself.
+def _guess(service: Service, plain: Sequence[str], tgt: str) -> list[_Guess]:
+    """Return the language of each text, of those that are translated into `tgt` and itself.
 
     A text that says too little by itself, such as a name, is in the language of all together.
     Raises UnknownPair where nothing is translated into `tgt`, and Undetected.
@@ -326,9 +327,8 @@ def _guess(
             return _Guess(sources[0], 0.0)
         return _Guess(*service.source_of(text[:most], sources, [tgt]))
 
-    plain = ["\n".join(texts_of(document)) for document in documents]
     guesses = list(map(guess, plain))
-    if len(documents) > 1 and any(map(_is_weak, guesses)):
+    if len(plain) > 1 and any(map(_is_weak, guesses)):
         together = guess("\n".join(plain))
         for place, own in enumerate(guesses):
             if _is_weak(own):

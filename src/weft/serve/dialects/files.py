@@ -1,7 +1,7 @@
 """The routes of LibreTranslate that translate whole files."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from urllib.parse import quote
 
@@ -9,7 +9,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from weft.data.languages import UNKNOWN
-from weft.documents.document import Document, Reading
+from weft.documents.document import (
+    FileDocument,
+    Reading,
+    TextDocument,
+    decode_file,
+)
 from weft.documents.registry import format_of
 from weft.errors import UsageError
 from weft.serve.bodies import Fields, MissingField, read_fields
@@ -18,6 +23,7 @@ from weft.serve.dialects.codes import AUTO, served_language
 from weft.serve.dialects.described import FILE, TEXT, body
 from weft.serve.dialects.downloads import Downloads
 from weft.serve.dialects.replies import reply
+from weft.serve.reading import Reader
 from weft.serve.refusals import InvalidRequest
 from weft.serve.service import Service
 from weft.serve.uploads import Upload
@@ -32,6 +38,7 @@ class Files:
 
     service: Service
     downloads: Downloads
+    reader: Reader = field(default_factory=Reader)
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
@@ -50,11 +57,18 @@ class Files:
         fields = await read_fields(request, self.service.limits)
         upload = fields.file("file")
         src, tgt = self._languages(fields)
-        document = await asyncio.to_thread(open_upload, upload, src or "", tgt)
         caller = caller_of(request)
         longer = self.service.limits.deadline * (_TIMES - 1)
         patient = replace(caller, deadline=caller.deadline + longer)
-        content = await translate_file(self.service, document, (src, tgt), patient)
+        reading = Reading("the file", _known(src or UNKNOWN), _known(tgt))
+        try:
+            row = format_of(upload.name)
+            async with self.reader.open(row, upload.file.read(), reading) as document:
+                content = await translate_file(
+                    self.service, document, (src, tgt), patient
+                )
+        except UsageError as error:
+            raise InvalidRequest(_without_name(error, upload.name), "file") from None
         name = _name_in(upload.name, tgt)
         asked = await asyncio.to_thread(self.downloads.add, name, content)
         url = f"{request.base_url}download_file/{quote(asked)}"
@@ -87,14 +101,29 @@ class Files:
         return src, served_language(catalogue, names["target"], "target")
 
 
-def open_upload(upload: Upload, src: str = "", tgt: str = "") -> Document[bytes]:
-    """Open an uploaded file as a document; its languages may be unknown. Raises InvalidRequest."""
-    known = {UNKNOWN: ""}
-    reading = Reading("the file", known.get(src, src), known.get(tgt, tgt))
+def _known(code: str) -> str:
+    """Return the code of a language, empty for an unknown one."""
+    return "" if code == UNKNOWN else code
+
+
+def divided(upload: Upload) -> tuple[str, TextDocument, str]:
+    """Return the format of an uploaded text, its segments, and its encoding.
+
+    Raises InvalidRequest for what is not divided into texts by the format alone.
+    """
     try:
-        return format_of(upload.name).open(upload.file.read(), reading)
+        row = format_of(upload.name)
+        if row.read is None:
+            raise InvalidRequest(
+                f"{row.name} is not translated text by text; POST the file to /translate_file"
+            )
+        content = upload.file.read()
+        document = row.open(content, Reading("the file"))
+        text = row.read(decode_file(content, "the file"))
     except UsageError as error:
         raise InvalidRequest(_without_name(error, upload.name), "file") from None
+    assert isinstance(document, FileDocument)
+    return row.name, text, document.encoding
 
 
 def _without_name(error: UsageError, name: str) -> str:

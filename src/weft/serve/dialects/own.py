@@ -11,10 +11,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from weft.documents.document import FileDocument
 from weft.documents.formats.html import read_html
 from weft.documents.formats.plain import read_plain
-from weft.documents.registry import FORMATS, format_of
 from weft.errors import UsageError
 from weft.predict.completion import Completion
 from weft.predict.settings import DecodingSettings
@@ -39,7 +37,7 @@ from weft.serve.dialects.described import (
     body,
 )
 from weft.serve.dialects.dialect import Dialect
-from weft.serve.dialects.files import open_upload
+from weft.serve.dialects.files import divided
 from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
 from weft.serve.dialects.words import words_of
@@ -183,18 +181,13 @@ class Own:
         if fields.values:
             raise InvalidRequest("the field here is file")
         upload = fields.file("file")
-        document = await asyncio.to_thread(open_upload, upload)
-        name = format_of(upload.name).name
-        if not isinstance(document, FileDocument) or FORMATS[name].read is None:
-            raise InvalidRequest(
-                f"{name} is not translated text by text; POST the file to /translate_file"
-            )
+        name, document, encoding = await asyncio.to_thread(divided, upload)
         return reply(
             {
                 "format": name,
                 "texts": [segment.source for segment in document.segments],
-                "between": list(document.text.skeleton),
-                "ascii": document.encoding == "ascii",
+                "between": list(document.skeleton),
+                "ascii": encoding == "ascii",
             }
         )
 

@@ -1,0 +1,120 @@
+"""Uploaded documents: read and written apart from the server where they could harm it."""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from weft.documents import apart
+from weft.documents.document import Document, Reading, Translated
+from weft.documents.driver import fill_document, needs_alignment, unchanged
+from weft.documents.registry import Format
+from weft.errors import UsageError
+
+SECONDS = 90.0  # for reading, and again for writing
+AT_ONCE = 4  # processes
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A document that is open: the texts of its segments, and whether an alignment is of use."""
+
+    texts: Sequence[str]
+    needs_alignment: bool
+
+    async def written(self, translated: Sequence[Translated] | None) -> bytes:
+        """Return the document with the translations of its texts, each once in their order; None:
+        as it is.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Here(Opened):
+    """A document in this process."""
+
+    document: Document[bytes]
+
+    async def written(self, translated: Sequence[Translated] | None) -> bytes:
+        """Write it in a thread."""
+        if translated is None:
+            return await asyncio.to_thread(unchanged, self.document)
+        return await asyncio.to_thread(fill_document, self.document, translated)
+
+
+@dataclass(frozen=True)
+class Apart(Opened):
+    """A document in a process of its own."""
+
+    process: Process
+
+    async def written(self, translated: Sequence[Translated] | None) -> bytes:
+        """Let the process write it. Raises UsageError."""
+        _, content = await _answer(self.process, apart.told(translated))
+        return content
+
+
+class Reader:
+    """Opens documents; the processes of at most `AT_ONCE` are there at a time."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    @asynccontextmanager
+    async def open(
+        self, row: Format, content: bytes, reading: Reading
+    ) -> AsyncIterator[Opened]:
+        """Open a document for as long as it is used; its process ends with that.
+
+        What is a text, or HTML, is read here: that is done in time and memory proportional to its
+        size. Raises UsageError for what cannot be read, or not within the bounds.
+        """
+        if row.read is not None:
+            document = await asyncio.to_thread(row.open, content, reading)
+            texts = [segment.text for segment in document.segments]
+            yield Here(texts, needs_alignment(document), document)
+            return
+        async with self._room:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "weft.documents.apart",
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+            )
+            try:
+                value, _ = await _answer(
+                    process, apart.asked(row.name, reading, content)
+                )
+                yield Apart(value["texts"], value["needs_alignment"], process)
+            finally:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+
+async def _answer(process: Process, message: bytes) -> tuple[Any, bytes]:
+    """Send a message and read the answer. Raises UsageError for what it says is wrong, and where
+    the process has ended or is too slow.
+    """
+    too_much = "the file takes too much time or memory to read; divide it"
+    try:
+        async with asyncio.timeout(SECONDS):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(message)
+            await process.stdin.drain()
+            size, rest = apart.lengths(await process.stdout.readexactly(apart.HEAD))
+            value = json.loads(await process.stdout.readexactly(size))
+            content = await process.stdout.readexactly(rest)
+    except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+        raise UsageError(too_much) from None
+    if "error" in value:
+        raise UsageError(value["error"])
+    return value, content
