@@ -20,8 +20,11 @@ from weft.documents.driver import fill_document, needs_alignment, unchanged
 from weft.documents.registry import FORMATS
 from weft.errors import UsageError
 
+if sys.platform != "win32":
+    import resource
+
 MOST_MEMORY = 1 << 30  # bytes of address space
-MOST_SECONDS = 60  # of processor time
+MOST_SECONDS = 60  # of CPU time
 _LENGTHS = struct.Struct(">QQ")
 _FILES = 16  # that the process may open
 
@@ -113,9 +116,9 @@ def _send(out: BinaryIO, message: bytes) -> None:
 
 def _bound() -> None:
     """Set the bounds of this process, where the system has them."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource  # noqa: PLC0415 - Windows lacks it
-
+    if sys.platform == "win32":
+        return
+    with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 1))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
