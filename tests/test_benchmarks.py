@@ -15,12 +15,18 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 @pytest.mark.parametrize(
     ("script", "arguments", "first_file"),
     [
-        (
+        pytest.param(
             "batch_independence.py",
             ["--folder", "model"],
             "multi30k/test_2016_flickr.en",
+            marks=pytest.mark.long,
         ),
-        ("decoding_peers.py", ["--rounds", "1"], "multi30k/test_2016_flickr.en"),
+        pytest.param(
+            "decoding_peers.py",
+            ["--rounds", "1"],
+            "multi30k/test_2016_flickr.en",
+            marks=pytest.mark.long,
+        ),
         ("run.py", ["en-de"], "multi30k/train.en"),
         ("detection.py", ["--peer", "absent"], "multi30k/train.en"),
     ],

@@ -184,7 +184,6 @@ def test_a_file_or_folder_where_a_verb_belongs(
         (["train", "--dropout", "0.2"], "--set model.dropout=..."),
         (["train", "--hidden-size", "8"], "--set model.d_model=..."),
         (["train", "--outptu", "x"], "did you mean --output?"),
-        (["translate", "--glossary", "g.tsv"], "Weft has no glossary"),
         (["translate", "--beam", "3"], "did you mean --beam-size?"),
         (["inspect", "m", "t", "--qwertz"], "see weft inspect --help"),
         (["train", "--src", "en"], "--set data.src_lang=en"),

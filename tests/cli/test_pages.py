@@ -17,6 +17,7 @@ import pytest
 
 import weft.run.distillation
 import weft.run.train
+from office_samples import docx  # tools/
 from weft.config import Recipe
 from weft.recipes.file import with_values
 
@@ -60,6 +61,7 @@ PAIRS = [
     (f"A {a} {v} a {b}.", f"Ein Wesen {x} {w} {y}.")
     for (a, x), (v, w), (b, y) in product(NOUNS.items(), VERBS.items(), NOUNS.items())
 ]
+PARAGRAPH = "<w:p><w:r><w:t>A cat sees a dog.</w:t></w:r></w:p>"
 PARTS = {
     "train": PAIRS[:150],
     "val": PAIRS[150:180],
@@ -128,6 +130,8 @@ class Stage:
                 if path.suffix in WRITERS and not path.exists():
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(WRITERS[path.suffix](path, line), "utf-8")
+                if path.suffix == ".docx" and f"--output {name}" not in line:
+                    path.write_bytes(docx(PARAGRAPH))
             if (word.startswith("runs/") or word in ("mine", "teacher")) and not Path(
                 word
             ).exists():
@@ -200,7 +204,20 @@ def rows(path: Path) -> Iterator[tuple[str, str]]:
     )
 
 
+def terms(path: Path, line: str) -> str:
+    word, target = next(iter(NOUNS.items()))
+    if path.suffix == ".tsv":
+        return f"source\ttarget\n{word}\t{target}\n"
+    sides = (
+        f'<langSec xml:lang="{code}"><termSec><term>{text}</term></termSec></langSec>'
+        for code, text in (("en", word), ("de", target))
+    )
+    return f"<tbx><text><body><conceptEntry>{''.join(sides)}</conceptEntry></body></text></tbx>"
+
+
 def table(path: Path, line: str, mark: str) -> str:
+    if path.stem == "terms":
+        return terms(path, line)
     is_labelled = "classif" in line or "label_column" in line or "review" in line
     if mark == "\t" and not is_labelled:
         names = "en\tde\n" if path.stem == "named" else ""
@@ -230,6 +247,7 @@ WRITERS: dict[str, Callable[[Path, str], str]] = {
         f'{{"text": "{a}", "label": "{b};all"}}\n' for a, b in rows(path)
     ),
     ".tmx": memory,
+    ".tbx": terms,
     ".toml": lambda path, line: 'task = "translation"\n',
 }
 

@@ -168,6 +168,7 @@ def heard(command: list[str]) -> Iterator[tuple[float, bytes]]:
         os.waitpid(child, 0)
 
 
+@pytest.mark.long
 def test_a_run_is_never_long_silent(
     tmp_path: Path, tiny_settings: tuple[str, ...]
 ) -> None:

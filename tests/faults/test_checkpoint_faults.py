@@ -144,6 +144,7 @@ def timed(tiny_run: Run, out: Path) -> float:
     return time.monotonic() - started
 
 
+@pytest.mark.long
 def test_K1_without_the_careful_save_some_kill_loses_the_run(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
 ) -> None:
@@ -202,8 +203,8 @@ def number_of_step(tiny_run: Run, out: Path, ahead: int, scratch: Path) -> int:
 @pytest.mark.parametrize(
     "settings",
     [
-        ("training.precision=bfloat16",),
-        ("training.kernels=native",),
+        pytest.param(("training.precision=bfloat16",), marks=pytest.mark.long),
+        pytest.param(("training.kernels=native",), marks=pytest.mark.long),
         ("training.precision=bfloat16", "training.kernels=native"),
     ],
 )
@@ -389,7 +390,7 @@ def test_K4_leftovers_and_lost_pointers_mean_nothing(
     assert ours == whole
 
 
-@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_K5_a_disk_that_is_full_at_any_moment(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, each: int
 ) -> None:

@@ -190,7 +190,17 @@ STAGES = {
 }
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "publishing",
+        *(
+            pytest.param(stage, marks=pytest.mark.long)
+            for stage in STAGES
+            if stage != "publishing"
+        ),
+    ],
+)
 def test_X3_a_failed_step_is_named_and_the_next_start_goes_on_there(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, stage: str
 ) -> None:

@@ -402,6 +402,7 @@ def test_T9_SIGTERM_before_and_after_the_steps(
         assert differences(out, undisturbed.out) == []
 
 
+@pytest.mark.long
 def test_T8_the_command_line_says_how_to_go_on(
     tmp_path: Path, write_pairs: Write, tiny_settings: tuple[str, ...]
 ) -> None:

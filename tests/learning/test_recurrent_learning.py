@@ -122,7 +122,10 @@ def share_right(model: Seq2SeqRecurrent, task: Task, rows: list[Tensor]) -> floa
 
 @pytest.mark.parametrize(
     ("task", "cell", "attention"),
-    [(copied, "lstm", "dot"), (reverse, "gru", "additive")],
+    [
+        pytest.param(copied, "lstm", "dot", marks=pytest.mark.long),
+        (reverse, "gru", "additive"),
+    ],
 )
 def test_learns(task: Task, cell: str, attention: str) -> None:
     """The share right of sequences that training never met."""

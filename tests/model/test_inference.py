@@ -536,7 +536,14 @@ def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
     bindings.library.cache_clear()
 
 
-@pytest.mark.parametrize("processor", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(
+    "processor",
+    [
+        pytest.param("x86-64", marks=pytest.mark.long),
+        pytest.param("x86-64-v3", marks=pytest.mark.long),
+        "x86-64-v4",
+    ],
+)
 def test_lesser_processors_compute_the_same(
     processor: str,
     others: Callable[[str], ctypes.CDLL],

@@ -87,7 +87,6 @@ OPTIONS = {
     "--epochs": _STEPS,
     "--file": "texts need no option: weft train DATA; --input FILE for use",
     "--fp16": "--set training.precision=float16 for training, --precision for use",
-    "--glossary": "Weft has no glossary; --prefix TEXT sets the beginning of a translation",
     "--gpu": _GPU,
     "--gpus": "torchrun --nproc-per-node 2 -m weft train ... uses several",
     "--layers": "--set model.num_encoder_layers=3 --set model.num_decoder_layers=3",

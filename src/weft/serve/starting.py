@@ -73,11 +73,11 @@ def start(plan: Plan, say: Say) -> None:
         app = build_app(
             service, every_dialect(plan.suggestions, keys is not None), settings, pages
         )
+        _collect_often()
         for line in _addresses(plan.host, sockets):
             say(line)
         if plan.opens_page:
             _open_page(sockets[0].getsockname()[1])
-        _collect_often()
         listen(app, service, sockets, plan.drain_seconds, plan.proxies, say, keys)
     finally:
         for one in sockets:

@@ -242,7 +242,10 @@ class TestRealCorpora:
             "{0}/multi30k/val.de,{0}/multi30k/val.fr",
             "{0}/en-cn/train.txt",
             "{0}/en-cn/dev.txt",
-            "{0}/small_parallel_enja/train.en,{0}/small_parallel_enja/train.ja",
+            pytest.param(
+                "{0}/small_parallel_enja/train.en,{0}/small_parallel_enja/train.ja",
+                marks=pytest.mark.long,
+            ),
             "{0}/small_parallel_enja/dev.en,{0}/small_parallel_enja/dev.ja",
         ],
     )
@@ -252,9 +255,14 @@ class TestRealCorpora:
     @pytest.mark.parametrize(
         "name",
         [
-            "{0}/multi30k/train.en,{0}/multi30k/train.de",
+            pytest.param(
+                "{0}/multi30k/train.en,{0}/multi30k/train.de", marks=pytest.mark.long
+            ),
             "{0}/en-cn/train.txt",
-            "{0}/small_parallel_enja/train.en,{0}/small_parallel_enja/train.ja",
+            pytest.param(
+                "{0}/small_parallel_enja/train.en,{0}/small_parallel_enja/train.ja",
+                marks=pytest.mark.long,
+            ),
         ],
     )
     def test_a_shift_from_the_middle_on_is_found_near_it(

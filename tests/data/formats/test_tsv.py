@@ -419,6 +419,7 @@ class TestHeader:
         with pytest.raises(DataError, match="no pair with text on both sides"):
             read_pairs(write(tmp_path / "p.tsv", "source\ttarget\n"))
 
+    @pytest.mark.long
     def test_real_first_rows_are_pairs(self, corpora: Path) -> None:
         seen = 0
         for path in corpora.rglob("*.en"):

@@ -108,8 +108,8 @@ _ROWS = (
         name="strings",
         words="a file of strings (Apple), the messages of a program",
         remedy=_EXPORT,
-        endings=("strings",),
-        translated=("strings",),
+        endings=("strings", "stringsdict", "xcstrings"),
+        translated=("strings", "stringsdict", "xcstrings"),
         is_text=True,
     ),
     FileType(
