@@ -14,8 +14,8 @@ demo: $(READY)
 	$(BIN)/weft demo
 
 # Two sessions of tests beside each other, each on one thread; their words are kept apart where make can. One has whole
-# runs, the command line, what is shipped and runs in a browser by itself, and what models learn; the other every other room.
-DOORS := tests/faults tests/cli tests/run tests/page tests/ship tests/learning
+# runs, the command line, what is shipped and runs in a browser by itself, kernels, and what models learn; the other every other room.
+DOORS := tests/faults tests/cli tests/run tests/page tests/ship tests/learning tests/kernels tests/training
 
 test: style
 	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-rooms test-doors

@@ -296,6 +296,7 @@ def test_train_speaks_on_standard_error_alone(
     assert "is finished" in again.messages[1]
 
 
+@pytest.mark.long
 def test_a_sigterm_stops_a_run_that_goes_on_later(
     tmp_path: Path,
     write_pairs: Callable[[int], str],

@@ -1137,6 +1137,7 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
     assert command(*asked).err == ""
 
 
+@pytest.mark.long
 def test_a_killed_process_is_gone_on_with(
     command: Command, tiny_folder: Path, tmp_path: Path
 ) -> None:

@@ -152,6 +152,7 @@ def test_text_is_written_the_same_without_the_native_library(models: Path) -> No
     assert any(one["out"].strip() for one in here)
 
 
+@pytest.mark.long
 def test_models_are_checked_without_pytorch(models: Path) -> None:
     """Every proof of every task is tried: a translator has seven, each of two lines."""
     proofs = {"translation": 7, "language-modelling": 5, "classification": 3}
@@ -166,6 +167,7 @@ def test_models_are_checked_without_pytorch(models: Path) -> None:
         assert all(claim.startswith("holds  ") for claim in claims)
 
 
+@pytest.mark.long
 def test_models_are_evaluated_and_quantized_without_pytorch(models: Path) -> None:
     evaluate = [
         ["evaluate", str(models / name), str(text_for(name, models)), "--json"]

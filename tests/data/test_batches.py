@@ -223,6 +223,7 @@ def test_positions_beyond_an_epoch_are_refused() -> None:
             batches.batch(0, position)
 
 
+@pytest.mark.long
 def test_padding_on_multi30k_is_below_five_percent_while_batches_vary(
     tmp_path: Path,
 ) -> None:

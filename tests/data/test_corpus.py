@@ -307,6 +307,7 @@ class TestTmx:
         plain = write(tmp_path / "q.tsv", "a\tb\nc\td\n")
         assert read_pairs([plain, coded]).coded == {coded: 1}
 
+    @pytest.mark.long
     def test_a_million_codes_in_a_row_pass_in_seconds(self, tmp_path: Path) -> None:
         start = time.perf_counter()
         path = write(

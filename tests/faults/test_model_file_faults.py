@@ -436,6 +436,7 @@ def test_M3_a_size_within_the_schema_is_checked_before_memory_is_taken(
     ) in refusal_in_little_memory(folder)
 
 
+@pytest.mark.long
 def test_M3_a_deep_list_does_not_grow_in_memory(folder: Path) -> None:
     """Indented, 900 levels around half a million numbers would take a gigabyte."""
     write_config(

@@ -555,6 +555,7 @@ def test_S8_requests_at_one_moment_are_answered_as_alone(server: Running) -> Non
 @pytest.mark.parametrize(
     "how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
 )
+@pytest.mark.long
 def test_S9_what_runs_is_finished_and_then_the_server_ends(
     launch: Launch, how: signal.Signals
 ) -> None:

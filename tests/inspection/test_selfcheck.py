@@ -277,6 +277,7 @@ def test_a_decoder_that_sees_what_comes_later(
     assert "cached = uncached" in found
 
 
+@pytest.mark.long
 def test_a_pytorch_decoder_that_sees_what_comes_later(
     folders: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

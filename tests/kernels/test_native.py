@@ -93,6 +93,7 @@ def test_kernels_are_kept_for_the_next_time_and_for_this_user_alone(
     native.load()
 
 
+@pytest.mark.long
 def test_several_processes_may_compile_at_once(
     compiled: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

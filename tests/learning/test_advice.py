@@ -329,6 +329,7 @@ def test_more_steps_help_where_they_were_too_few(tmp_path: Path) -> None:
     assert after > before + 5
 
 
+@pytest.mark.long
 def test_a_shorter_warm_up_and_more_steps_help_a_run_that_was_mostly_warm_up(
     tmp_path: Path,
 ) -> None:
@@ -342,6 +343,7 @@ def test_a_shorter_warm_up_and_more_steps_help_a_run_that_was_mostly_warm_up(
     assert bleu(tmp_path / "fresh", TRAIN, *settings) > before + 20
 
 
+@pytest.mark.long
 def test_a_shorter_warm_up_helps_with_noam_as_well(tmp_path: Path) -> None:
     """The smaller factor keeps the peak rate, that of a warm-up of 1,000 steps."""
     noam = ("training.schedule=noam", "training.learning_rate=1")

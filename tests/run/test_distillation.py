@@ -275,6 +275,7 @@ distill(Request(load_recipe(None, settings), Path(out)), Path(teacher), [data], 
 """
 
 
+@pytest.mark.long
 def test_killed_with_a_line_half_written_it_goes_on_to_the_same_student(
     call: Distill,
     student: Path,

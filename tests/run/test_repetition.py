@@ -95,6 +95,7 @@ def test_a_lengthened_run_is_repeated_by_the_commands_of_its_card(
     assert weights(tmp_path / "one") != weights(tmp_path / "run")
 
 
+@pytest.mark.long
 def test_a_run_whose_recipe_left_its_first_length_open_is_repeated_too(
     tmp_path: Path, train: Train, save_recipe: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:

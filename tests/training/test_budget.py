@@ -444,6 +444,7 @@ def test_after_a_run_that_is_flat_no_more_steps_are_proposed(
     assert not [line for line in said if line.startswith("try next")]
 
 
+@pytest.mark.long
 def test_what_is_proposed_after_a_run_by_the_clock_works_as_printed(
     by_clock: Callable[..., Any], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -285,6 +285,7 @@ class TestRealCorpora:
             <= 5
         )
 
+    @pytest.mark.long
     def test_29_000_pairs_take_seconds(self, corpora: Path) -> None:
         """By the processor's time, whatever else runs: training on them takes a quarter of an
         hour.

@@ -189,6 +189,7 @@ class TestRealCorpora:
         found = overlap(view(list(train.rows())), view(list(dev.rows())))
         assert (len(found.exact), len(found.one_side)) == (0, 176)
 
+    @pytest.mark.long
     def test_multi30k_with_dev_and_test(self, corpora) -> None:
         folder = f"{corpora}/multi30k"
         for a, b in (("en", "de"), ("de", "en")):

@@ -190,6 +190,7 @@ def test_damaged_files_come_back_or_are_refused(
         etree.fromstring(translations)
 
 
+@pytest.mark.long
 def test_time_is_proportional_to_size() -> None:
     units = [MEMORY[MEMORY.index("<tu ") : MEMORY.index("</body>")]]
 

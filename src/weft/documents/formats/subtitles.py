@@ -19,7 +19,7 @@ from weft.documents.inline import Builder, Piece, Syntax
 from weft.errors import UsageError
 
 _TIME = r"(?:\d{1,4}:)?\d{1,2}:\d{2}[.,]\d{1,3}"
-_TIMES = re.compile(rf"\ufeff?\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$", re.DOTALL)
+_TIMES = re.compile(rf"[\ufeff\s]*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$", re.DOTALL)
 _ARROW = "-->"
 # what stands alone: a moment, a state of ASS and MicroDVD
 _MOMENT = re.compile(rf"<{_TIME}>|\{{\\[^{{}}\n]*+\}}|\{{[a-zA-Z]:[^{{}}\n]*+\}}")
