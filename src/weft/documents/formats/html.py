@@ -54,7 +54,8 @@ _SENTENCE_END = re.compile(r"[.!?…:。！？：][\"'”’»)\]」』]*$")
 _LONGEST_END = 10
 
 _WHITE = re.compile(
-    r"(?:\s|&(?:nbsp|ensp|emsp|thinsp|#160|#[xX][aA]0|#0*(?:9|10|13|32)|#[xX]0*(?:9|[aAdD]|20));)++"
+    r"(?:\s|&(?:nbsp|ensp|emsp|thinsp|#160|#[xX][aA]0);"
+    r"|&#0*(?:9|10|13|32)(?![0-9]);?|&#[xX]0*(?:9|[aAdD]|20)(?![0-9a-fA-F]);?)++"
 )
 _ENTITY = re.compile(
     r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{1,31}+);?"
