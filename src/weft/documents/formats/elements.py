@@ -15,7 +15,6 @@ from weft.documents.formats.xml import (
 
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _TAG_END = re.compile(r"\s*/?>\Z")
-_NAME = re.compile(r"</?([^\s/>]+)")
 
 
 class Elements:
@@ -94,14 +93,6 @@ def text_of(token: XmlToken) -> str:
     if token.kind is Xml.CDATA:
         return _CDATA.sub(lambda found: written_as_xml(found[1]), token.raw)
     return ""
-
-
-def prefix_of(tag: str) -> str:
-    """Return the prefix of a tag's name, with its colon."""
-    found = _NAME.match(tag)
-    name = found[1] if found else ""
-    before, colon, _ = name.rpartition(":")
-    return before + colon
 
 
 def with_attribute(tag: str, name: str, value: str) -> str:

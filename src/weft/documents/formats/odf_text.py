@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from weft.documents.document import Doubt, Kind, Note, Written
-from weft.documents.formats.elements import Elements, prefix_of, text_of
+from weft.documents.formats.elements import Elements, text_of
 from weft.documents.formats.flow import (
     NO_LOOK,
     Edge,
@@ -22,7 +22,8 @@ from weft.documents.formats.flow import (
 )
 from weft.documents.formats.odf_places import Places
 from weft.documents.formats.odf_styles import text_looks
-from weft.documents.formats.package import Parts, Stretch, WriteParts
+from weft.documents.formats.package import Parts, Stretch, WriteParts, parts_of
+from weft.documents.formats.tree import prefix_of
 from weft.documents.formats.xml import XmlToken, written_as_xml
 
 _NAMES = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -103,20 +104,7 @@ class OdfReader:
         return self._parts(0, len(self._elements.tokens))
 
     def _parts(self, start: int, stop: int) -> Parts:
-        parts: list[str | Stretch] = []
-        kept: list[str] = []
-        place = start
-        while place < stop:
-            if place in self._stretches:
-                parts.append("".join(kept))
-                kept = []
-                place, stretch = self._stretches[place]
-                parts.append(stretch)
-            else:
-                kept.append(self._elements.tokens[place].raw)
-                place += 1
-        parts.append("".join(kept))
-        return parts
+        return parts_of(self._elements.tokens, self._stretches, start, stop)
 
     def _paragraph(self, start: int) -> None:
         elements = self._elements

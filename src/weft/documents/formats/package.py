@@ -19,6 +19,7 @@ from weft.documents.document import (
     refuse_other_number,
 )
 from weft.documents.formats.archive import Archive
+from weft.documents.formats.xml import XmlToken
 
 # what XML cannot hold, not even by a reference
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -152,6 +153,32 @@ class _Writer:
 
 def _cleaned(written: Written) -> Written:
     return replace(written, text=_NO_XML.sub("", written.text))
+
+
+def parts_of(
+    tokens: Sequence[XmlToken],
+    found: Mapping[int, tuple[int, Stretch]],
+    start: int,
+    stop: int,
+) -> Parts:
+    """Return some tokens as what stays and what is translated.
+
+    A stretch is found by the place of its first token, with the place after its last.
+    """
+    parts: list[str | Stretch] = []
+    kept: list[str] = []
+    place = start
+    while place < stop:
+        if place in found:
+            parts.append("".join(kept))
+            kept = []
+            place, stretch = found[place]
+            parts.append(stretch)
+        else:
+            kept.append(tokens[place].raw)
+            place += 1
+    parts.append("".join(kept))
+    return parts
 
 
 def _stretches(parts: Parts) -> Iterator[Stretch]:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from weft.documents.document import Kind, Written
-from weft.documents.formats.elements import Elements, prefix_of
+from weft.documents.formats.elements import Elements
 from weft.documents.formats.flow import Event, Flow, Look, divided, read_flow
 from weft.documents.formats.package import Stretch, WriteParts
+from weft.documents.formats.tree import prefix_of
 
 # a line's end within a cell, or a character as this format writes what XML cannot
 _MARK = re.compile(r"\r?\n|&#(?:10|x0*[aA]|13|x0*[dD]);|_x[0-9A-Fa-f]{4}_")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from weft.documents.document import Kind, Note, Written
-from weft.documents.formats.elements import Elements, prefix_of
+from weft.documents.formats.elements import Elements
 from weft.documents.formats.flow import (
     Edge,
     Event,
@@ -18,7 +18,8 @@ from weft.documents.formats.flow import (
     Words,
     read_flow,
 )
-from weft.documents.formats.package import Parts, Stretch, WriteParts
+from weft.documents.formats.package import Parts, Stretch, WriteParts, parts_of
+from weft.documents.formats.tree import prefix_of
 from weft.documents.formats.word_fields import FieldMark, keeps_result, with_fields
 from weft.documents.formats.word_tongue import Tongue
 from weft.documents.formats.xml import XmlToken
@@ -114,20 +115,7 @@ class WordReader:
         return self._parts(0, len(self._elements.tokens))
 
     def _parts(self, start: int, stop: int) -> Parts:
-        parts: list[str | Stretch] = []
-        kept: list[str] = []
-        place = start
-        while place < stop:
-            if place in self._stretches:
-                parts.append("".join(kept))
-                kept = []
-                place, stretch = self._stretches[place]
-                parts.append(stretch)
-            else:
-                kept.append(self._elements.tokens[place].raw)
-                place += 1
-        parts.append("".join(kept))
-        return parts
+        return parts_of(self._elements.tokens, self._stretches, start, stop)
 
     def _paragraph(self, start: int) -> None:
         """Read a paragraph, and remember it if it has something to translate."""

@@ -7,8 +7,9 @@ import posixpath
 from collections.abc import Callable, Sequence
 
 from weft.documents.document import Written
-from weft.documents.formats.elements import prefix_of, read_elements
+from weft.documents.formats.elements import read_elements
 from weft.documents.formats.opc import RELATIONSHIPS, Package
+from weft.documents.formats.tree import prefix_of
 from weft.documents.formats.word import WORD
 from weft.documents.formats.xml import written_as_xml
 
