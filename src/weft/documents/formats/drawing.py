@@ -10,11 +10,11 @@ from functools import partial
 
 from weft.documents.direction import is_right_to_left
 from weft.documents.document import Kind, Note, Reading, Written
-from weft.documents.formats.elements import Elements, with_attribute
+from weft.documents.formats.elements import Elements
 from weft.documents.formats.flow import Event, Flow, Look, Point, divided, read_flow
 from weft.documents.formats.opc import Package
 from weft.documents.formats.package import Member, Parts, Stretch, WriteParts
-from weft.documents.formats.tree import prefix_of
+from weft.documents.formats.tree import prefix_of, with_attribute
 
 DRAWING = {
     "http://schemas.openxmlformats.org/drawingml/2006/main",

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from weft.documents.formats.markup import with_value
 from weft.documents.formats.xml import (
     Xml,
     XmlFile,
@@ -93,18 +92,6 @@ def text_of(token: XmlToken) -> str:
     if token.kind is Xml.CDATA:
         return _CDATA.sub(lambda found: written_as_xml(found[1]), token.raw)
     return ""
-
-
-def with_attribute(tag: str, name: str, value: str) -> str:
-    """Return a start tag with an attribute of a value, which is added where there is none."""
-    escaped = written_as_xml(value)
-    changed = with_value(tag, (name.lower(),), escaped)
-    if changed != tag or f"{name}=" in tag:
-        return changed
-    end = _TAG_END.search(tag)
-    if end is None:
-        return tag
-    return f'{tag[: end.start()]} {name}="{escaped}"{end[0].lstrip()}'
 
 
 def _ends(tokens: Sequence[XmlToken]) -> dict[int, int]:

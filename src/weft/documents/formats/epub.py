@@ -11,10 +11,11 @@ from urllib.parse import unquote
 from weft.documents.direction import is_right_to_left
 from weft.documents.document import Note, Reading
 from weft.documents.formats.archive import Archive, read_archive
-from weft.documents.formats.elements import Elements, read_elements, with_attribute
+from weft.documents.formats.elements import Elements, read_elements
 from weft.documents.formats.markup import with_value
 from weft.documents.formats.office import read_properties, whole_text
 from weft.documents.formats.package import Member, PackageDocument, Stretch
+from weft.documents.formats.tree import with_attribute
 from weft.documents.formats.xhtml import read_page
 from weft.documents.formats.xml import XmlFile
 from weft.errors import UsageError

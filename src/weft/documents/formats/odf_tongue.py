@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from weft.documents.direction import is_east_asian, is_right_to_left
-from weft.documents.formats.elements import Elements, with_attribute
+from weft.documents.formats.elements import Elements
 from weft.documents.formats.markup import attributes
+from weft.documents.formats.tree import with_attribute
 from weft.documents.formats.xml import XmlFile, XmlToken
 
 _REGION = 2  # letters of a country in a code

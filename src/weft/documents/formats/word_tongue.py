@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from weft.documents.direction import is_east_asian, is_right_to_left
-from weft.documents.formats.elements import with_attribute
+from weft.documents.formats.tree import with_attribute
 
 # what stands after bidi among a paragraph's properties, and after rtl among a run's
 _AFTER_BIDI = """

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from weft.documents.direction import is_right_to_left
 from weft.documents.document import Note, decode_file
-from weft.documents.formats.elements import Elements, with_attribute
+from weft.documents.formats.elements import Elements
 from weft.documents.formats.html import read_markup
 from weft.documents.formats.markup import Markup, Token, attributes, scan, with_value
 from weft.documents.formats.package import Member, Stretch
+from weft.documents.formats.tree import with_attribute
 from weft.documents.formats.xml import Xml, XmlToken, read_xml
 from weft.errors import UsageError
 
