@@ -66,7 +66,8 @@ data.tokenizer_file: config data.pipeline
 data.merges:
 data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data.places data.scripts data.tokenizer_file\
  data.vocabulary
-data.store: data.tokenizer folder.durable
+data.hints: data.tokenizer
+data.store: data.hints data.tokenizer folder.durable
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer
 data.windows: data.batches data.store data.streams data.tokenizer

@@ -11,8 +11,8 @@ Shapes: S sentences, k hypotheses of each; B sentences of a step that have terms
 forms of one, E forms; m candidates of each hypothesis, C of all; R rows of a step, V vocabulary.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -60,6 +60,14 @@ class Terms:
     def forms(self) -> "Forms":
         """Return the forms of all terms in one array."""
         return Forms.of(self.terms, self.inner)
+
+    def moved(self, place: Callable[[int, int], tuple[int, int]]) -> "Terms":
+        """Return the same terms, their source tokens at other places."""
+        moved = []
+        for term in self.terms:
+            span = None if term.span is None else place(*term.span)
+            moved.append(replace(term, span=span))
+        return Terms(tuple(moved), self.inner)
 
     @property
     def lengths(self) -> list[int]:

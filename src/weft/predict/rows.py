@@ -3,7 +3,7 @@
 Native engines search where the models have them, else the models' own steps do. The result depends
 on the row and the settings alone. How long a hypothesis may be is set here (`most_tokens`).
 
-Shapes: B rows, S source tokens, T target tokens.
+Shapes: B rows, S source tokens, T target tokens, H source tokens with the hints among them.
 """
 
 import math
@@ -142,7 +142,7 @@ class RowSearch:
             (sentence,) = self._sentences([row], settings)
             yield from streamed_search(engine.session(1, 1), sentence, settings.beams)
         except MemoryError:
-            raise _too_large(len(row.ids), settings) from None
+            raise _too_large(len(row.read), settings) from None
 
     def attend(
         self, ranked: Mapping[SourceRow, list[Hypothesis]], settings: Resolved
@@ -166,7 +166,8 @@ class RowSearch:
         for row, hypotheses in ranked.items():
             shares = [one.shares for one in hypotheses if one.shares is not None]
             if len(shares) == len(hypotheses):
-                recorded[row] = [support_by_shares(*found) for found in shares]
+                support = [support_by_shares(*found) for found in shares]
+                recorded[row] = list(map(row.plain, support))
         rest = {row: ranked[row] for row in ranked if row not in recorded}
         return recorded | self._read_again(rest, settings, self._support_by_shares)
 
@@ -198,7 +199,9 @@ class RowSearch:
 
         def read(batch: list[SourceRow], settings: Resolved) -> list[list[Floats]]:
             maps = iter(maps_of(_Pairs.of({row: ranked[row] for row in batch})))
-            return [list(islice(maps, len(ranked[row]))) for row in batch]
+            return [
+                list(map(row.plain, islice(maps, len(ranked[row])))) for row in batch
+            ]
 
         def keep(batch: list[SourceRow]) -> None:
             maps = _in_halves(batch, read, settings)
@@ -256,7 +259,7 @@ class RowSearch:
             ranked = search_all(engine, sentences, beams, self.workers, budget)
             return {row: ranked[i] for i, row in enumerate(rows)}
         except MemoryError:
-            longest = max(len(row.ids) for row in rows)
+            longest = max(len(row.read) for row in rows)
             if budget <= longest * beams.beam_size:
                 raise _too_large(longest, settings) from None
         return self._find_with(engine, rows, settings, budget // 2)
@@ -286,7 +289,7 @@ class RowSearch:
         steps = member.steps
         return exhaustive_search(
             steps.step,
-            steps.prefill([row.ids]),
+            steps.prefill([row.read]),
             bos_id=BOS_ID,
             eos_id=EOS_ID,
             max_len=min(max_len, most),
@@ -310,13 +313,13 @@ class RowSearch:
             self._foresee(row)
         return Sentence(
             number,
-            row.ids,
+            row.read,
             self._most_tokens_of(row),
             row.prefix,
             self._allowed(row) if settings.uses_shortlist else (),
             settings.beams,
             records=records,
-            terms=row.terms,
+            terms=row.terms_read,
             avoided=row.avoided,
         )
 
@@ -328,7 +331,7 @@ class RowSearch:
     def _foresee(self, row: SourceRow) -> None:
         for member in self.members:
             if member.foresee is not None:
-                member.foresee(row.ids)
+                member.foresee(row.read)
 
     def _allowed(self, row: SourceRow) -> NDArray[np.int32]:
         """Return the target ids that the shortlist has for a row, those of its prefix and its
@@ -336,7 +339,8 @@ class RowSearch:
         """
         assert self.shortlist is not None
         ids = self.shortlist.of(row.ids)
-        more = list(row.prefix)
+        more = [*row.prefix, *row.hints.match]
+        more += chain.from_iterable(term.target for term in row.hints.terms)
         if row.terms is not None:
             more += row.terms.forms.tokens.tolist()
         return np.union1d(ids, np.array(more, np.int32)) if more else ids
@@ -350,6 +354,8 @@ class RowSearch:
         needed = len(row.prefix)
         if row.terms is not None:
             needed += sum(row.terms.lengths)
+        else:
+            needed += sum(len(term.target) for term in row.hints.terms)
         return min(most + needed, self.max_len - 1)
 
     def name_limit(self, row: SourceRow, settings: Resolved) -> OutputLimit:
@@ -395,7 +401,7 @@ class _Pairs:
         targets = []
         for row, hypotheses in ranked.items():
             for hypothesis in hypotheses:
-                sources.append(row.ids)
+                sources.append(row.read)
                 targets.append(written(hypothesis))
         return cls(sources, targets)
 
@@ -425,7 +431,7 @@ def _in_halves(
     parts = in_halves(
         rows,
         lambda part: work(part, settings),
-        lambda row: _too_large(len(row.ids), settings),
+        lambda row: _too_large(len(row.read), settings),
     )
     return list(chain.from_iterable(parts))
 
@@ -447,4 +453,4 @@ def _batches(
 ) -> Iterator[list[SourceRow]]:
     """Yield the rows in batches; each hypothesis of a row counts in their size."""
     max_tokens = settings.requested.batch_tokens // settings.beams.beam_size
-    return in_batches(rows, lambda row: len(row.ids), max_tokens)
+    return in_batches(rows, lambda row: len(row.read), max_tokens)

@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.hints import Hints
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.terms import Terms
@@ -16,17 +20,42 @@ from weft.predict.text import LINE_BREAKS, one_line
 # Languages that put no space between sentences.
 _SPACELESS = {"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my"}
 
+NO_HINTS = Hints()
+
 
 @dataclass(frozen=True)
 class SourceRow:
     """Source ids, eos at their end, what their translation begins with, the terms that it has, and
     the runs of tokens that it has not.
+
+    All places count the tokens of `ids`; the model reads them with the `hints` in them.
     """
 
     ids: tuple[int, ...]
     prefix: tuple[int, ...] = ()
     terms: Terms | None = None
     avoided: tuple[tuple[int, ...], ...] = ()
+    hints: Hints = NO_HINTS
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """Return the ids that the model reads."""
+        if not self.hints:
+            return self.ids
+        return (*self.hints.write(self.ids[:-1]), self.ids[-1])
+
+    def plain(self, support: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return what the tokens that the model reads support (T, H), by the row's own (T, S)."""
+        return self.hints.fold(support) if self.hints else support
+
+    @property
+    def terms_read(self) -> Terms | None:
+        """Return the terms, each bound to the tokens that the model reads in the place of its
+        source.
+        """
+        if self.terms is None or not self.hints:
+            return self.terms
+        return self.terms.moved(self.hints.span)
 
 
 @dataclass(frozen=True)

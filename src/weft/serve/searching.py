@@ -53,7 +53,7 @@ class Searcher:
         jobs = []
         for row in planned.rows:
             sentence = self.translator.sentence(row, planned.settings)
-            num_read = len(row.ids)
+            num_read = len(row.read)
             # a translation is about as long as its source
             num_written = min(num_read, sentence.max_len)
             job = Job(

@@ -1,0 +1,138 @@
+"""Hints in a source row: terms that its translation must have, and the translation of a sentence
+much like it.
+
+A model that was trained on hints reads them beside the source. They need no ids of their own: unk,
+bos and eos never stand inside a source row, so that they can be the brackets.
+
+- A term is `unk`, its source words, `bos`, target words and `eos`, in the place of the source words
+  (Dinu et al. 2019, "Training Neural Machine Translation To Apply Terminology Constraints").
+- Of a match, `bos` and its target stand behind the whole sentence (Bulte and Tezcan 2019, "Neural
+  Fuzzy Repair").
+
+Target words in the source need a tokenizer that both sides share. The plain row is that without
+hints; its tokens are what all places count. Shapes: S tokens of the plain row, H of that with
+hints; in both the last is eos.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.tokenizer import BOS_ID, EOS_ID, UNK_ID
+
+_BRACKETS = 3  # of a term
+
+
+@dataclass(frozen=True)
+class TermHint:
+    """The `target` ids that the tokens of a plain row from `begin` to before `end` must become."""
+
+    begin: int
+    end: int
+    target: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Hints:
+    """The hints of a row: terms in the order of their places, none within another, and the target
+    ids of a match.
+    """
+
+    terms: tuple[TermHint, ...] = ()
+    match: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.terms or self.match)
+
+    @property
+    def num_tokens(self) -> int:
+        """Return how many tokens the hints add to a row."""
+        of_terms = sum(len(term.target) + _BRACKETS for term in self.terms)
+        return of_terms + (len(self.match) + 1 if self.match else 0)
+
+    def within(self, room: int) -> "Hints":
+        """Return as many of these hints as add no more than `room` tokens: terms before the match,
+        the first before the last.
+        """
+        if self.num_tokens <= room:
+            return self
+        kept: list[TermHint] = []
+        for term in self.terms:
+            room -= len(term.target) + _BRACKETS
+            if room < 0:
+                break
+            kept.append(term)
+        is_fitting = len(kept) == len(self.terms) and len(self.match) < room
+        return Hints(tuple(kept), self.match if is_fitting else ())
+
+    def write(self, ids: Sequence[int]) -> list[int]:
+        """Return a plain row without its eos, with the hints in it."""
+        written: list[int] = []
+        place = 0
+        for term in self.terms:
+            written += ids[place : term.begin]
+            source = ids[term.begin : term.end]
+            written += [UNK_ID, *source, BOS_ID, *term.target, EOS_ID]
+            place = term.end
+        written += ids[place:]
+        if self.match:
+            written += [BOS_ID, *self.match]
+        return written
+
+    def span(self, begin: int, end: int) -> tuple[int, int]:
+        """Return the tokens with hints that stand for some of the plain row, as first and the one
+        after the last; a term that begins or ends there is among them as a whole.
+        """
+        first, last = begin, end
+        for term in self.terms:
+            added = len(term.target) + _BRACKETS
+            first += added if term.end <= begin else int(term.begin < begin)
+            last += added if term.end <= end else int(term.begin < end)
+        return first, last
+
+    def fold(self, support: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return what tokens with hints support (T, H) as support by the plain row's tokens (T, S).
+
+        That of a term's target is its source's, that of a match is nobody's.
+        """
+        folded: NDArray[np.float32] = support @ self._folding(support.shape[1])
+        return folded
+
+    def _folding(self, num_hinted: int) -> NDArray[np.float32]:
+        """Return the share of each token's support that each token of the plain row gets (H, S)."""
+        num_plain = num_hinted - self.num_tokens
+        folding = np.zeros((num_hinted, num_plain), np.float32)
+        row = place = 0
+        for term in self.terms:
+            _keep(folding[row:], place, term.begin)
+            row += term.begin - place
+            block = _folding_of(term)
+            folding[row : row + len(block), term.begin : term.end] = block
+            row += len(block)
+            place = term.end
+        _keep(folding[row:], place, num_plain - 1)
+        folding[-1, -1] = 1
+        return folding
+
+
+def _keep(folding: NDArray[np.float32], begin: int, end: int) -> None:
+    """Let tokens of the plain row keep their own support; the first is that of the first row."""
+    places = np.arange(begin, end)
+    folding[places - begin, places] = 1
+
+
+def _folding_of(term: TermHint) -> NDArray[np.float32]:
+    """Return what the tokens of a term with its brackets give to its source tokens: those of the
+    target from left to right, the brackets to all alike.
+    """
+    size = term.end - term.begin
+    count = len(term.target)
+    bracket = np.full((1, size), 1 / size, np.float32)
+    ends = np.arange(1, count + 1)[:, None] / count
+    places = np.arange(1, size + 1) / size
+    both = np.minimum(ends, places) - np.maximum(ends - 1 / count, places - 1 / size)
+    target = count * np.maximum(both, 0)
+    own = np.eye(size, dtype=np.float32)
+    return np.concatenate([bracket, own, bracket, target, bracket], dtype=np.float32)
