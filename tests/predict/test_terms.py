@@ -10,6 +10,7 @@ import weft
 from weft.config import SideSection
 from weft.data.glossary import Entry, Glossary
 from weft.data.tokenizer import EOS_ID, train_tokenizer
+from weft.decoding.terms import Term
 from weft.errors import UsageError
 from weft.predict.segments import SourceRow
 from weft.predict.terms import TermFinder, TermUse
@@ -114,12 +115,21 @@ TOKENS = train_tokenizer(
 )
 
 
-def finder(glossary: Glossary, language: str = "de") -> TermFinder:
-    return TermFinder(glossary, TOKENS, TOKENS, language, 20)
+def row_of(
+    glossary: Glossary, line: str, room: int = 20, has_spaces: bool = True
+) -> SourceRow:
+    """The row of a line, with the terms that were found in it."""
+    ids = (*TOKENS.encode(line), EOS_ID)
+    finder = TermFinder(glossary, TOKENS, TOKENS, room, has_spaces)
+    return SourceRow(ids, found=finder.find(ids, line))
 
 
-def row_of(line: str) -> SourceRow:
-    return SourceRow((*TOKENS.encode(line), EOS_ID))
+def bound(
+    glossary: Glossary, line: str, room: int = 20, has_spaces: bool = True
+) -> tuple[Term, ...]:
+    terms = row_of(glossary, line, room, has_spaces).bound().terms
+    assert terms is not None
+    return terms.terms
 
 
 def spelled(ids: Sequence[int]) -> str:
@@ -128,43 +138,48 @@ def spelled(ids: Sequence[int]) -> str:
 
 @pytest.mark.parametrize("line", ["the cat sat", "cat", "  a “cat”, the", "猫 cat猫"])
 def test_the_source_tokens_of_a_term(line: str) -> None:
-    row = finder(rows(("cat", "Katze"))).with_terms(row_of(line), line)
-    assert row.terms is not None
-    (term,) = row.terms.terms
+    row = row_of(rows(("cat", "Katze")), line)
+    (term,) = bound(rows(("cat", "Katze")), line)
     assert term.span is not None
     first, last = term.span
     assert spelled(row.ids[first:last]).strip(" “") == "cat"
     assert [spelled(form) for form in term.forms] == ["Katze"]
 
 
+def test_a_row_without_terms_is_not_bound() -> None:
+    row = row_of(rows(("dog", "Hund")), "the cat sat")
+    assert row.found is None
+    assert row.bound() is row
+
+
 def test_a_capital_at_the_head_is_an_alternative() -> None:
-    find = finder(rows(("cat", "katze")))
-    row = find.with_terms(row_of("Cat sat"), "Cat sat")
-    assert row.terms is not None
-    assert [spelled(form) for form in row.terms.terms[0].forms] == ["katze", "Katze"]
+    (term,) = bound(rows(("cat", "katze")), "Cat sat")
+    assert [spelled(form) for form in term.forms] == ["katze", "Katze"]
 
 
 def test_a_script_without_spaces_needs_none_before_a_term() -> None:
-    row = finder(rows(("cat", "猫")), "zh").with_terms(row_of("cat"), "cat")
-    assert row.terms is not None
-    (term,) = row.terms.terms
+    (term,) = bound(rows(("cat", "猫")), "cat", has_spaces=False)
     assert {TOKENS.spell(form, begins=False).decode() for form in term.forms} == {"猫", " 猫"}  # fmt: skip
     assert term.open
 
 
+def uses(row: SourceRow, translation: str, source: int | None = None) -> list[TermUse]:
+    """What became of the terms, if all tokens of a translation come from one of the source."""
+    ids = TOKENS.encode(translation)
+    support = None
+    if source is not None:
+        support = np.zeros((len(ids) + 1, len(row.ids)), np.float32)
+        support[:, source] = 1.0
+    assert row.found is not None
+    return list(row.found.uses(translation, ids, support))
+
+
 def test_what_became_of_a_term_is_said() -> None:
     glossary = Glossary((Entry(("cat",), ("Katze",), ("Kater",), where="t.tsv:1"),))
-    find = finder(glossary)
-    line = "the cat sat"
+    row = row_of(glossary, "the cat sat")
 
     def status(translation: str, source: int | None = None) -> tuple[str, str]:
-        ids = TOKENS.encode(translation)
-        support = None
-        row = row_of(line)
-        if source is not None:
-            support = np.zeros((len(ids) + 1, len(row.ids)), np.float32)
-            support[:, source] = 1.0
-        (use,) = find.uses(line, row, translation, ids, support)
+        (use,) = uses(row, translation, source)
         assert use.where == "t.tsv:1"
         return use.status, use.reason
 
@@ -173,21 +188,33 @@ def test_what_became_of_a_term_is_said() -> None:
     assert status("der Kater saß") == ("avoided", "Kater must not be used")
     assert status("saß")[0] == "missing"
     assert status("Katzen")[0] == "missing"
-    terms = find.with_terms(row_of(line), line).terms
-    assert terms is not None
-    assert terms.terms[0].span is not None
-    first = terms.terms[0].span[0]
-    assert status("die Katze saß", first)[0] == "used"
+    (term,) = bound(glossary, "the cat sat")
+    assert term.span is not None
+    assert status("die Katze saß", term.span[0])[0] == "used"
     assert status("die Katze saß", 0)[0] == "elsewhere"
+
+
+def test_a_term_twice_in_the_source_is_needed_twice() -> None:
+    row = row_of(rows(("cat", "Katze")), "cat on cat")
+    once = uses(row, "eine Katze")
+    assert [(use.used, use.status) for use in once] == [("Katze", "used"), ("", "missing")]  # fmt: skip
+    assert row.found is not None
+    assert row.found.lacks("eine Katze")
+    assert not row.found.lacks("Katze und Katze")
+
+
+def test_a_term_within_another_one_is_no_second_one() -> None:
+    glossary = rows(("cat", "Katze"), ("big cat", "große Katze"))
+    row = row_of(glossary, "a cat and a big cat")
+    assert [use.status for use in uses(row, "Katze und große Katze")] == ["used", "used"]  # fmt: skip
+    statuses = [use.status for use in uses(row, "eine große Katze")]
+    assert statuses == ["missing", "used"]
 
 
 def test_terms_beyond_the_room_are_left_out_and_said() -> None:
     glossary = rows(("cat", "Katze"), ("mat", "Katze saß die Katze saß"))
-    find = TermFinder(glossary, TOKENS, TOKENS, "de", 4)
     line = "the cat on the mat"
-    row = find.with_terms(row_of(line), line)
-    assert row.terms is not None
-    assert len(row.terms.terms) == 1
-    uses = list(find.uses(line, row_of(line), "Katze", TOKENS.encode("Katze"), None))
-    assert [use.status for use in uses] == ["used", "missing"]
-    assert uses[1].reason == "the sentence has too many terms"
+    assert len(bound(glossary, line, room=4)) == 1
+    found = uses(row_of(glossary, line, room=4), "Katze")
+    assert [use.status for use in found] == ["used", "missing"]
+    assert found[1].reason == "the sentence has too many terms"

@@ -120,6 +120,57 @@ class Glossary:
         return found
 
 
+@dataclass(frozen=True)
+class Standing:
+    """A word of a glossary in a translation, from its character `start` to before `end`; `word` is
+    in small letters.
+    """
+
+    start: int
+    end: int
+    word: str
+
+
+def find_words(text: str, occurrences: Sequence[Occurrence]) -> list[Standing]:
+    """Return where targets and avoided words of some terms stand in a translation, in its order.
+
+    They are whole words; the target of an inflected term may go on. No character belongs to two of
+    them: what begins first has it, of these the longest. So the *house* within a *white house* is
+    no second one, if both are terms.
+    """
+    lowered = lowered_text(text)
+    found: set[tuple[int, int, str]] = set()
+    for occurrence in occurrences:
+        for wanted in chain(occurrence.targets, occurrence.avoided):
+            word = lowered_text(wanted)
+            for start in _places(word, lowered, occurrence.inflected):
+                found.add((start, -(start + len(word)), word))
+    standing: list[Standing] = []
+    place = 0
+    for start, end, word in sorted(found):
+        if start >= place:
+            place = -end
+            standing.append(Standing(start, place, word))
+    return standing
+
+
+def alike(occurrences: Sequence[Occurrence]) -> list[list[int]]:
+    """Group the numbers of terms by their targets: those that have one in common are together."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for number, occurrence in enumerate(occurrences):
+        targets = set(map(lowered_text, occurrence.targets))
+        together = [number]
+        apart = []
+        for group in groups:
+            if group[0].isdisjoint(targets):
+                apart.append(group)
+            else:
+                targets |= group[0]
+                together += group[1]
+        groups = [*apart, (targets, together)]
+    return [sorted(numbers) for _, numbers in groups]
+
+
 def read_glossary(path: Path, src_lang: str, tgt_lang: str) -> Glossary:
     """Read a glossary for a pair of languages (BCP-47): TSV, CSV or TBX, by the file's name.
 
@@ -237,6 +288,18 @@ def are_joined(before: str, after: str) -> bool:
     """Return whether two characters that follow each other are of one word."""
     is_inside = before.isalnum() and after.isalnum()
     return is_inside and not (is_spaceless_letter(before) or is_spaceless_letter(after))
+
+
+def _places(word: str, lowered: str, may_go_on: bool) -> Iterator[int]:
+    """Yield where a word stands in a text, not within another one; both are in small letters."""
+    start = lowered.find(word)
+    while start >= 0:
+        end = start + len(word)
+        begins = start == 0 or not are_joined(lowered[start - 1], lowered[start])
+        ends = end == len(lowered) or not are_joined(lowered[end - 1], lowered[end])
+        if begins and (may_go_on or ends):
+            yield start
+        start = lowered.find(word, start + 1)
 
 
 def _end_of(

@@ -4,7 +4,7 @@ A row has one sentence or as many as fit, whichever the model has learned from.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
@@ -15,6 +15,7 @@ from weft.data.hints import Hints
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.terms import Terms
+from weft.predict.terms import RowTerms
 from weft.predict.text import LINE_BREAKS, one_line
 
 # Languages that put no space between sentences.
@@ -28,7 +29,8 @@ class SourceRow:
     """Source ids, eos at their end, what their translation begins with, the terms that it has, and
     the runs of tokens that it has not.
 
-    All places count the tokens of `ids`; the model reads them with the `hints` in them.
+    All places count the tokens of `ids`; the model reads them with the `hints` in them. `found` are
+    the glossary's terms in its line, by which the search is not yet bound.
     """
 
     ids: tuple[int, ...]
@@ -36,6 +38,7 @@ class SourceRow:
     terms: Terms | None = None
     avoided: tuple[tuple[int, ...], ...] = ()
     hints: Hints = NO_HINTS
+    found: RowTerms | None = None
 
     @property
     def read(self) -> tuple[int, ...]:
@@ -56,6 +59,15 @@ class SourceRow:
         if self.terms is None or not self.hints:
             return self.terms
         return self.terms.moved(self.hints.span)
+
+    def bound(self, rivals: Iterable[tuple[int, ...]] = ()) -> "SourceRow":
+        """Return the row with the terms that were found, and without the words to avoid and these
+        `rivals`.
+        """
+        if self.found is None:
+            return self
+        avoided = dict.fromkeys((*self.found.avoided, *rivals))
+        return replace(self, terms=self.found.needed, avoided=tuple(avoided))
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,11 @@ class Plan:
                 joined += self.gap(white, language)
             joined += text
         return self.indent + joined if joined else ""
+
+    @property
+    def bound(self) -> "Plan":
+        """Return the plan with rows that are bound by their terms from the first search on."""
+        return replace(self, rows=[row.bound() for row in self.rows])
 
     @property
     def indent(self) -> str:

@@ -1,21 +1,27 @@
 """A glossary's terms in rows: as the tokens that a search must write, and as they were written."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from weft.data.glossary import Glossary, Occurrence, are_joined, lowered_text
+from weft.data.glossary import (
+    Glossary,
+    Occurrence,
+    Standing,
+    alike,
+    find_words,
+    lowered_text,
+)
 from weft.data.scripts import is_spaceless_letter
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.decoder import Tokens
 from weft.decoding.terms import MOST_TERMS, Term, Terms
 from weft.predict.alignment import Floats, words_of
-from weft.predict.segments import SourceRow, joiner
 
 TermStatus: TypeAlias = Literal["used", "missing", "doubled", "elsewhere", "avoided"]
 """What became of a term: it stands once; it does not stand there, or more often than in the source,
@@ -48,75 +54,134 @@ class TermUse:
 
 @dataclass(frozen=True)
 class TermFinder:
-    """A glossary for a pair of tokenizers and the target's language (BCP-47).
+    """A glossary for a pair of tokenizers.
 
-    The terms of a row have at most `room` tokens in all; those that come after are left out.
+    The terms of a row have at most `room` tokens in all; those that come after are left out. With
+    `has_spaces`, there are some between the words of the target.
     """
 
     glossary: Glossary
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
-    tgt_lang: str
     room: int
+    has_spaces: bool = True
 
-    def with_terms(self, row: SourceRow, line: str) -> SourceRow:
-        """Return the row of a line with the terms that the line has."""
-        occurrences = self.glossary.find(line)
-        if not occurrences:
-            return row
-        spans = _Spans(self.src_tokenizer, row.ids, line)
-        terms = []
-        avoided: list[tuple[int, ...]] = []
+    def find(self, ids: tuple[int, ...], line: str) -> "RowTerms | None":
+        """Return the terms of a line, whose ids are a row's; None where it has none."""
+        occurrences = tuple(self.glossary.find(line))
+        return RowTerms(line, ids, occurrences, self) if occurrences else None
+
+    def forms(self, occurrence: Occurrence) -> tuple[tuple[int, ...], ...]:
+        """Return the tokens of each target; a capital at its head where the source has one."""
+        forms: list[tuple[int, ...]] = []
+        for target in occurrence.targets:
+            for spelling in _capitals(target, occurrence):
+                forms += self._encoded(spelling)
+        return tuple(dict.fromkeys(forms))
+
+    def avoided(self, occurrence: Occurrence) -> list[tuple[int, ...]]:
+        """Return the tokens of what must not be used."""
+        runs = []
+        for text in occurrence.avoided:
+            for spelling in dict.fromkeys((text, text[:1].upper() + text[1:])):
+                runs += self._encoded(spelling)
+        return runs
+
+    def _encoded(self, text: str) -> list[tuple[int, ...]]:
+        """Return the tokens of a text inside of another one, those that give it back."""
+        ways = [self.tgt_tokenizer.encode(text)]
+        if not self.has_spaces:
+            ways.append(self.tgt_tokenizer.encode_going_on(text))
+        return [
+            tuple(ids)
+            for ids in ways
+            if ids and self.tgt_tokenizer.decode(ids).strip() == text
+        ]
+
+    @cached_property
+    def inner(self) -> Tokens:
+        """List the target's ids that go on with a word."""
+        ids = range(EOS_ID + 1, self.tgt_tokenizer.vocab_size)
+        spelled = self.tgt_tokenizer.spell_each(ids)
+        is_inner = np.array(list(map(_is_inner, spelled)), np.bool_)
+        return np.flatnonzero(is_inner).astype(np.int32) + (EOS_ID + 1)
+
+
+@dataclass(frozen=True)
+class RowTerms:
+    """The terms of a row, found in its line once; equal for equal lines.
+
+    `needed` are those that the search writes, `avoided` the runs of tokens that it does not.
+    """
+
+    line: str
+    ids: tuple[int, ...] = field(compare=False, repr=False)
+    occurrences: tuple[Occurrence, ...] = field(compare=False, repr=False)
+    finder: TermFinder = field(compare=False, repr=False)
+
+    @cached_property
+    def needed(self) -> Terms | None:
+        """Return the terms that fit into the row; None for none."""
+        terms = [one for one in self._each if one is not None]
+        return Terms(tuple(terms), self.finder.inner) if terms else None
+
+    @cached_property
+    def avoided(self) -> tuple[tuple[int, ...], ...]:
+        """Return the runs of tokens that must not be written, each once."""
+        runs = map(self.finder.avoided, self.occurrences[:MOST_TERMS])
+        return tuple(dict.fromkeys(chain.from_iterable(runs)))
+
+    @cached_property
+    def _each(self) -> list[Term | None]:
+        """List what the search writes for each term; None where it cannot."""
+        terms: list[Term | None] = []
         num_tokens = 0
-        for occurrence in occurrences[:MOST_TERMS]:
-            avoided += self._avoided(occurrence)
-            span = spans.of(occurrence.start, occurrence.end)
-            forms = self._forms(occurrence)
+        for occurrence, span, forms in zip(
+            self.occurrences[:MOST_TERMS], self._spans, self._forms, strict=False
+        ):
             if span is None or not forms:
+                terms.append(None)
                 continue
             num_tokens += min(map(len, forms))
-            if num_tokens > self.room:
+            if num_tokens > self.finder.room:
                 break
-            terms.append(Term(forms, span, self._is_open(occurrence)))
-        needed = tuple(terms)
-        return replace(
-            row,
-            terms=Terms(needed, self._inner) if needed else None,
-            avoided=tuple(dict.fromkeys(avoided)),
-        )
+            terms.append(Term(forms, span, _is_open(occurrence)))
+        return terms + [None] * (len(self.occurrences) - len(terms))
 
-    def lacks_terms(self, line: str, translation: str) -> bool:
-        """Return whether a translation lacks a term of its line, or has a word to avoid."""
-        occurrences = self.glossary.find(line)
-        for occurrence, often in zip(occurrences, _counts(occurrences), strict=True):
-            found = _standing(occurrence.targets, translation, occurrence.inflected)
-            wrong = _standing(occurrence.avoided, translation, occurrence.inflected)
-            if wrong or len(found) < often:
-                return True
-        return False
+    @cached_property
+    def _spans(self) -> list[tuple[int, int] | None]:
+        """List the tokens of each term."""
+        spans = _Spans(self.finder.src_tokenizer, self.ids, self.line)
+        return [spans.of(one.start, one.end) for one in self.occurrences]
 
-    def bound(
-        self, row: SourceRow, line: str, tokens: Sequence[int], support: Floats
-    ) -> SourceRow:
-        """Return the row with its terms, and without the words that stood in their places in a free
-        translation: its tokens, and how much each source token supports each of them (T, S).
+    @cached_property
+    def _forms(self) -> list[tuple[tuple[int, ...], ...]]:
+        return list(map(self.finder.forms, self.occurrences))
+
+    @cached_property
+    def _groups(self) -> list[list[int]]:
+        return alike(self.occurrences)
+
+    def lacks(self, translation: str) -> bool:
+        """Return whether a translation lacks a term, or has a word to avoid."""
+        found = self._found(translation)
+        return any(one.wrong or one.is_missing for one in found)
+
+    def rivals(self, tokens: Sequence[int], support: Floats) -> list[tuple[int, ...]]:
+        """Return the words that stood in the places of missing terms, by their first tokens: in a
+        free translation, of whose `tokens` each source token supports each so much (T, S).
         """
-        bound = self.with_terms(row, line)
-        if bound.terms is None:
-            return bound
-        begins = {form[0] for term in bound.terms.terms for form in term.forms}
-        translation = self.tgt_tokenizer.decode(tokens)
-        avoided = list(bound.avoided)
-        spans = _Spans(self.src_tokenizer, row.ids, line)
-        for occurrence in self.glossary.find(line):
-            span = spans.of(occurrence.start, occurrence.end)
-            is_there = _standing(occurrence.targets, translation, occurrence.inflected)
-            if span is None or is_there:
+        needed = self.needed.terms if self.needed else ()
+        begins = {form[0] for term in needed for form in term.forms}
+        found = self._found(self.finder.tgt_tokenizer.decode(tokens))
+        rivals = []
+        for span, one in zip(self._spans, found, strict=True):
+            if span is None or one.places:
                 continue
             rival = self._rival(span, tokens, support)
             if rival is not None and rival not in begins:
-                avoided.append((rival,))
-        return replace(bound, avoided=tuple(dict.fromkeys(avoided)))
+                rivals.append((rival,))
+        return rivals
 
     def _rival(
         self, span: tuple[int, int], tokens: Sequence[int], support: Floats
@@ -124,7 +189,7 @@ class TermFinder:
         """Return the first token of the word that the source tokens of a term wrote; None where
         they wrote none, or its token stands elsewhere, too.
         """
-        spelled = self.tgt_tokenizer.spell_each(tokens)
+        spelled = self.finder.tgt_tokenizer.spell_each(tokens)
         words, word_of = words_of(spelled)
         if not words:
             return None
@@ -142,144 +207,119 @@ class TermFinder:
         return token
 
     def uses(
-        self,
-        line: str,
-        row: SourceRow,
-        translation: str,
-        tokens: Sequence[int],
-        support: Floats | None,
+        self, translation: str, tokens: Sequence[int], support: Floats | None
     ) -> Iterator[TermUse]:
-        """Yield what became of the terms of a row, places counted in its line.
+        """Yield what became of the terms, places counted in the line.
 
         `tokens` are those of the translation, `support` (T, S) how much each source token supports
         each of them, if known.
         """
-        occurrences = self.glossary.find(line)
-        bound = self.with_terms(row, line)
-        for occurrence, often in zip(occurrences, _counts(occurrences), strict=True):
-            yield self._use(
-                line, bound, occurrence, translation, tokens, support, often
+        found = self._found(translation)
+        for number, (occurrence, one) in enumerate(
+            zip(self.occurrences, found, strict=True)
+        ):
+            used = one.places[0] if one.places and not one.is_missing else None
+            status, reason = self._status(number, one, translation, tokens, support)
+            yield TermUse(
+                occurrence.source,
+                occurrence.start,
+                occurrence.end,
+                occurrence.targets,
+                translation[used.start : used.end] if used else "",
+                status,
+                occurrence.entries[0].where,
+                reason,
             )
 
-    def _use(
+    def _status(
         self,
-        line: str,
-        row: SourceRow,
-        occurrence: Occurrence,
+        number: int,
+        found: "_Found",
         translation: str,
         tokens: Sequence[int],
         support: Floats | None,
-        often: int,
-    ) -> TermUse:
-        wanted = occurrence.targets
-        found = _standing(wanted, translation, occurrence.inflected)
-        wrong = _standing(occurrence.avoided, translation, occurrence.inflected)
-        status: TermStatus = "used"
-        reason = ""
-        if wrong:
-            status = "avoided"
-            reason = f"{wrong[0]} must not be used"
-        elif not found:
-            status = "missing"
-            reason = self._why_missing(row, line, occurrence)
-        elif len(found) > often:
-            status = "doubled"
-            reason = f"it stands {len(found)} times"
-        elif support is not None and not self._is_in_place(
-            row, line, occurrence, tokens, support
-        ):
-            status = "elsewhere"
-            reason = "the alignment has it come from other words"
-        return TermUse(
-            occurrence.source,
-            occurrence.start,
-            occurrence.end,
-            wanted,
-            found[0] if found else "",
-            status,
-            occurrence.entries[0].where,
-            reason,
-        )
+    ) -> tuple[TermStatus, str]:
+        """Return what became of a term, and the reason."""
+        if found.wrong:
+            wrong = found.wrong[0]
+            return "avoided", f"{translation[wrong.start : wrong.end]} must not be used"
+        if found.is_missing:
+            return "missing", self._why_missing(number)
+        if found.is_doubled:
+            return "doubled", f"it stands {len(found.places)} times"
+        if support is not None and not self._is_in_place(number, tokens, support):
+            return "elsewhere", "the alignment has it come from other words"
+        return "used", ""
 
-    def _why_missing(self, row: SourceRow, line: str, occurrence: Occurrence) -> str:
-        spans = _Spans(self.src_tokenizer, row.ids, line)
-        if spans.of(occurrence.start, occurrence.end) is None:
+    def _why_missing(self, number: int) -> str:
+        if self._spans[number] is None:
             return "the model did not read this far"
-        if not self._forms(occurrence):
+        if not self._forms[number]:
             return "the model's tokens cannot write it as it stands"
-        needed = row.terms.terms if row.terms else ()
-        if not any(set(term.forms) & set(self._forms(occurrence)) for term in needed):
+        if self._each[number] is None:
             return "the sentence has too many terms"
         return "it stands there as a part of another word"
 
-    def _is_in_place(
-        self,
-        row: SourceRow,
-        line: str,
-        occurrence: Occurrence,
-        tokens: Sequence[int],
-        support: Floats,
-    ) -> bool:
+    def _is_in_place(self, number: int, tokens: Sequence[int], support: Floats) -> bool:
         """Return whether a form's tokens come from the tokens of the term, or from none."""
-        span = _Spans(self.src_tokenizer, row.ids, line).of(
-            occurrence.start, occurrence.end
-        )
+        span = self._spans[number]
         if span is None:
             return False
         first, last = span
-        for form in self._forms(occurrence):
+        for form in self._forms[number]:
             for place in _places(tokens, form):
                 sums = support[place : place + len(form), :-1].sum(0)
                 if not sums.any() or first <= int(sums.argmax()) < last:
                     return True
         return False
 
-    def _forms(self, occurrence: Occurrence) -> tuple[tuple[int, ...], ...]:
-        """Return the tokens of each target; a capital at its head where the source has one."""
-        forms: list[tuple[int, ...]] = []
-        for target in occurrence.targets:
-            for spelling in _capitals(target, occurrence):
-                forms += self._encoded(spelling)
-        return tuple(dict.fromkeys(forms))
-
-    def _encoded(self, text: str) -> list[tuple[int, ...]]:
-        """Return the tokens of a text inside of another one, those that give it back."""
-        ways = [self.tgt_tokenizer.encode(text)]
-        if not joiner(self.tgt_lang):
-            ways.append(self.tgt_tokenizer.encode_going_on(text))
-        return [
-            tuple(ids)
-            for ids in ways
-            if ids and self.tgt_tokenizer.decode(ids).strip() == text
-        ]
-
-    def _avoided(self, occurrence: Occurrence) -> list[tuple[int, ...]]:
-        runs = []
-        for text in occurrence.avoided:
-            for spelling in dict.fromkeys((text, text[:1].upper() + text[1:])):
-                runs += self._encoded(spelling)
-        return runs
-
-    def _is_open(self, occurrence: Occurrence) -> bool:
-        """Return whether the target may go on: it may be inflected, or its script has no spaces."""
-        ends = [target[-1:] for target in occurrence.targets]
-        return occurrence.inflected or any(
-            is_spaceless_letter(end) or not end.isalnum() for end in ends
-        )
-
-    @cached_property
-    def _inner(self) -> Tokens:
-        """List the target's ids that go on with a word."""
-        ids = range(EOS_ID + 1, self.tgt_tokenizer.vocab_size)
-        spelled = self.tgt_tokenizer.spell_each(ids)
-        is_inner = np.array(list(map(_is_inner, spelled)), np.bool_)
-        return np.flatnonzero(is_inner).astype(np.int32) + (EOS_ID + 1)
+    def _found(self, translation: str) -> list["_Found"]:
+        """Return what a translation has of each term."""
+        standing = find_words(translation, self.occurrences)
+        found: dict[int, _Found] = {}
+        for group in self._groups:
+            of_group = _words_of(self.occurrences[number].targets for number in group)
+            places = [one for one in standing if one.word in of_group]
+            for rank, number in enumerate(group):
+                occurrence = self.occurrences[number]
+                found[number] = _Found(
+                    places,
+                    _those_of(standing, occurrence.avoided),
+                    is_missing=rank >= len(places)
+                    or not _those_of(places, occurrence.targets),
+                    is_doubled=len(places) > len(group),
+                )
+        return [found[number] for number in range(len(self.occurrences))]
 
 
-def _counts(occurrences: Sequence[Occurrence]) -> list[int]:
-    """Return how many terms of a text have a target of each one."""
-    targets = [frozenset(map(lowered_text, one.targets)) for one in occurrences]
-    return [len(targets) - sum(map(own.isdisjoint, targets)) for own in targets]
+@dataclass(frozen=True)
+class _Found:
+    """The places of a term's targets, and of those of the terms that share one with it; and those
+    of its avoided words.
+    """
+
+    places: list[Standing]
+    wrong: list[Standing]
+    is_missing: bool
+    is_doubled: bool
+
+
+def _words_of(texts: Iterable[Sequence[str]]) -> set[str]:
+    return set(map(lowered_text, chain.from_iterable(texts)))
+
+
+def _those_of(standing: Sequence[Standing], words: Sequence[str]) -> list[Standing]:
+    """Return the places of some words."""
+    wanted = _words_of([words])
+    return [one for one in standing if one.word in wanted]
+
+
+def _is_open(occurrence: Occurrence) -> bool:
+    """Return whether the target may go on: it may be inflected, or its script has no spaces."""
+    ends = [target[-1:] for target in occurrence.targets]
+    return occurrence.inflected or any(
+        is_spaceless_letter(end) or not end.isalnum() for end in ends
+    )
 
 
 def _is_inner(letters: bytes) -> bool:
@@ -303,37 +343,6 @@ def _capitals(target: str, occurrence: Occurrence) -> tuple[str, ...]:
     if has_capital and is_small and target[:1].islower():
         return target, target[0].upper() + target[1:]
     return (target,)
-
-
-def _standing(wanted: Sequence[str], translation: str, inflected: bool) -> list[str]:
-    """Return which of some words stand in a translation, each as often as it does; none within
-    another.
-    """
-    found = []
-    place = 0
-    lowered = lowered_text(translation)
-    by_length = sorted(wanted, key=len, reverse=True)
-    while place < len(lowered):
-        here = next(
-            (
-                word
-                for word in by_length
-                if lowered.startswith(lowered_text(word), place)
-                and _is_whole(lowered, place, place + len(word), inflected)
-            ),
-            None,
-        )
-        if here is not None:
-            found.append(translation[place : place + len(here)])
-        place += len(here) if here else 1
-    return found
-
-
-def _is_whole(text: str, start: int, end: int, inflected: bool) -> bool:
-    """Return whether the characters of a place are whole words; an inflected one may go on."""
-    begins = start == 0 or not are_joined(text[start - 1], text[start])
-    ends = inflected or end >= len(text) or not are_joined(text[end - 1], text[end])
-    return begins and ends
 
 
 def _places(tokens: Sequence[int], form: Sequence[int]) -> Iterator[int]:

@@ -29,7 +29,7 @@ from weft.predict.pieces import pieces
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
 from weft.predict.ranking import by_coverage, least_risk
 from weft.predict.rows import Member, Planned, Resolved, RowSearch, written
-from weft.predict.segments import Plan, RowLengths, SourceRow, plan_rows
+from weft.predict.segments import Plan, RowLengths, SourceRow, joiner, plan_rows
 from weft.predict.settings import USUAL, DecodingSettings
 from weft.predict.stems import Spellings
 from weft.predict.terms import TermFinder, TermUse
@@ -114,8 +114,8 @@ class Translator(TellsLanguages, LooksInside):
                 glossary,
                 self.src_tokenizer,
                 self.tgt_tokenizer,
-                self.tgt_lang,
                 self.max_len // 2,
+                has_spaces=bool(joiner(self.tgt_lang)),
             )
         return bound
 
@@ -204,21 +204,17 @@ class Translator(TellsLanguages, LooksInside):
         """Return the rows whose translations lack terms of the glossary, each as it is to be
         searched again: bound by all of its terms.
         """
-        if self._finder is None:
-            return {}
-        lines: dict[SourceRow, str] = {}
-        for plan in planned.plans.values():
-            lines.update(zip(plan.rows, plan.texts, strict=True))
         lacking = {
             row: found[row][:1]
-            for row, line in lines.items()
-            if self._finder.lacks_terms(line, self.text_of(found[row][0]))
+            for row in planned.rows
+            if row.found and row.found.lacks(self.text_of(found[row][0]))
         }
         support = self._rows.support(lacking, planned.settings)
-        return {
-            row: self._finder.bound(row, lines[row], best.ids, support[row][0])
-            for row, (best,) in lacking.items()
-        }
+        bound = {}
+        for row, (best,) in lacking.items():
+            assert row.found is not None
+            bound[row] = row.bound(row.found.rivals(best.ids, support[row][0]))
+        return bound
 
     def sentence(self, row: SourceRow, settings: Resolved, number: int = 0) -> Sentence:
         """Return a planned row with its settings, in the form that a running search takes.
@@ -285,9 +281,8 @@ class Translator(TellsLanguages, LooksInside):
             raise UsageError(
                 "a stream is one hypothesis, greedy or drawn; leave out what needs more than that"
             )
-        plans = self._plan([text], resolved.prefix)
-        (plan,) = self._with_terms(plans).values()
-        return self._pieces(plan, resolved)
+        (plan,) = self._plan([text], resolved.prefix).values()
+        return self._pieces(plan.bound, resolved)
 
     def complete(
         self,
@@ -319,8 +314,7 @@ class Translator(TellsLanguages, LooksInside):
                 "complete goes on with a search; leave out samples, exhaustive, coverage_penalty and another prefix"
             )
         planned = self._planned([source], self._resolve(requested))
-        planned = replace(planned, plans=self._with_terms(planned.plans))
-        return Completer(self, planned).complete(prefix, alternatives)
+        return Completer(self, planned.bound).complete(prefix, alternatives)
 
     @cached_property
     def spellings(self) -> Spellings:
@@ -470,17 +464,23 @@ class Translator(TellsLanguages, LooksInside):
                 is_begun = True
 
     def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
-        return plan_rows(texts, self.src_tokenizer, self.lengths, self.src_lang, prefix)
-
-    def _with_terms(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
-        """Return plans whose rows are bound by their terms from the first search on."""
+        """Return the rows of texts, with the terms of the glossary that are found in them."""
+        plans = plan_rows(
+            texts, self.src_tokenizer, self.lengths, self.src_lang, prefix
+        )
         if self._finder is None:
-            return dict(plans)
-        bound = {}
-        for text, plan in plans.items():
-            rows = list(map(self._finder.with_terms, plan.rows, plan.texts))
-            bound[text] = replace(plan, rows=rows)
-        return bound
+            return plans
+        return {
+            text: replace(plan, rows=self._with_terms(plan))
+            for text, plan in plans.items()
+        }
+
+    def _with_terms(self, plan: Plan) -> list[SourceRow]:
+        assert self._finder is not None
+        rows = []
+        for row, line in zip(plan.rows, plan.texts, strict=True):
+            rows.append(replace(row, found=self._finder.find(row.ids, line)))
+        return rows
 
     def _assemble(
         self,
@@ -538,13 +538,13 @@ class Translator(TellsLanguages, LooksInside):
         if self._finder is None:
             return None
         uses: list[TermUse] = []
-        for row, line, start, hypothesis in zip(
-            plan.rows, plan.texts, plan.starts, best, strict=True
-        ):
+        for row, start, hypothesis in zip(plan.rows, plan.starts, best, strict=True):
+            if row.found is None:
+                continue
             found = support[row][0] if support is not None else None
             translation = self.text_of(hypothesis)
             place = start
-            for use in self._finder.uses(line, row, translation, hypothesis.ids, found):
+            for use in row.found.uses(translation, hypothesis.ids, found):
                 begin = text.find(use.source, place)
                 place = begin if begin >= 0 else place
                 end = place + len(use.source)
