@@ -24,6 +24,7 @@ console:
 config:
 recipes: config recipes
 evaluation: evaluation
+evaluation.terms: data.check data.glossary evaluation
 kernels: kernels
 
 folder:

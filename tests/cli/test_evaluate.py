@@ -305,3 +305,54 @@ def test_references_are_compared_in_the_form_that_the_model_writes(
     )
     for key in ("bleu", "chrf", "bleu_lc", "references_sha256"):
         assert composed[key] == other[key]
+
+
+def glossary_and_pairs(folder: Path) -> tuple[Path, Path]:
+    """A glossary for the demo's model, and pairs of which two have a term each."""
+    terms = folder / "terms.tsv"
+    terms.write_text("bicycle\t单车\nteacher\t教员\n", "utf-8")
+    pairs = [
+        ("My brother bought a new bicycle yesterday.", "我弟弟昨天买了一辆新单车。"),
+        ("The teacher reads a book in the garden.", "教员在花园里看书。"),
+        ("The teacher bought a book.", "他买了一本书。"),
+        ("Anna drinks tea in the library.", "安娜在图书馆喝茶。"),
+    ]
+    return terms, write(folder / "test.tsv", pairs)
+
+
+def test_a_glossarys_terms_are_judged_without_and_with_it(
+    command: Command, tmp_path: Path
+) -> None:
+    terms, data = glossary_and_pairs(tmp_path)
+    ended = command("evaluate", weft.DEMO, data, "--glossary", terms, "--json")
+    assert ended.code == 0
+    found = json.loads(ended.lines[0])
+    free, bound = (found["terms"][name] for name in ("without", "with"))
+    for each in (free, bound):
+        assert each["counts"]["num_terms"] == each["counts"]["num_sentences"] == 2
+        assert each["counts"]["not_in_reference"] == 1
+    assert (free["exact_match"], bound["exact_match"]) == (0.0, 1.0)
+    assert bound["bleu"] > free["bleu"]
+    assert found["computed"]["glossary"]
+    plain = command("evaluate", weft.DEMO, data, "--json")
+    assert "terms" not in json.loads(plain.lines[0])
+    assert found["bleu"] > json.loads(plain.lines[0])["bleu"]
+
+
+def test_a_table_of_terms_for_a_person(command: Command, tmp_path: Path) -> None:
+    terms, data = glossary_and_pairs(tmp_path)
+    ended = command("evaluate", weft.DEMO, data, "--glossary", terms)
+    lines = [line.strip() for line in ended.lines]
+    assert "terms 2 of 3 in the sources are in the references and count" in lines
+    assert lines[lines.index("without       with") + 1].startswith("as often as it")
+    (exact,) = [line.split()[2:] for line in lines if line.startswith("exact match")]
+    assert exact == ["0.0", "%", "100.0", "%"]
+
+
+def test_only_a_beam_of_a_translator_has_a_glossary(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    terms, data = glossary_and_pairs(tmp_path)
+    ended = command("evaluate", tiny_folder, data, "--glossary", terms, "--mbr", 2)
+    assert (ended.code, len(ended.messages)) == (2, 1)
+    assert "a glossary is for a beam" in ended.err

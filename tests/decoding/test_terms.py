@@ -279,6 +279,14 @@ def test_what_the_model_says_itself_is_a_term_wherever_it_looks() -> None:
     assert found.ids == [12, 13, 14]
 
 
+def test_where_there_is_room_for_terms_alone_they_begin_anywhere() -> None:
+    """The decoder would look at the last token when it is too late."""
+    terms = Terms((Term(((20, 21),), (3, 4)),))
+    sentence = Sentence(0, [2, 3, 4, 5], 3, terms=terms)
+    found = search_all(Looking(1, 2), [sentence], beams(2))[0][0]
+    assert (found.ids, found.finished) == ([20, 21], True)
+
+
 def test_forms_lie_end_to_end() -> None:
     terms = Terms((Term(((4, 5), (6,)), (1, 3)), Term(((7, 8, 9),))))
     forms = terms.forms

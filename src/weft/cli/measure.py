@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.models import naming_options, opened, refuse_idle, together
+from weft.cli.models import (
+    glossary_for,
+    naming_options,
+    opened,
+    refuse_idle,
+    together,
+)
 from weft.cli.options import (
     AsJson,
     BeamSize,
     Ensemble,
     Folder,
+    GlossaryFile,
     Kernels,
     LengthPenalty,
     Mbr,
@@ -25,11 +32,17 @@ from weft.cli.streams import print_json, reading_lines, sink
 from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import UsageError
+from weft.folder.durable import sha256_of
 from weft.folder.layout import holds_model_or_run, refuse_no_model, refuse_other_task
 
 if TYPE_CHECKING:
+    from weft.data.corpus import ParallelText
+    from weft.evaluation.terms import TermScores
     from weft.predict.language_model import LanguageModel
+    from weft.predict.prediction import Prediction
+    from weft.predict.translator import Translator
     from weft.tasks.task import Scored
+    from weft.tasks.translation import Translation
 
 _AT_A_TIME = (
     256  # texts that are translated together; the count rises after each such chunk
@@ -50,6 +63,7 @@ def evaluate(
     utility: UtilityName = None,
     ensemble: Ensemble = None,
     shortlist: UsesShortlist = None,
+    glossary: GlossaryFile = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,
@@ -66,13 +80,18 @@ def evaluate(
     }
     computing = (precision, kernels)
     with stages.showing("loading the model"):
-        scored, notes = _scored(
-            folder, data or [], decoding, ensemble or [], computing, as_json
+        scored, terms, notes = _scored(
+            folder, data or [], decoding, ensemble or [], computing, glossary, as_json
         )
     if as_json:
-        print_json({**scored.to_json(), "notes": [*scored.contamination, *notes]})
+        of_terms = {name: scores.to_json() for name, scores in terms.items()}
+        more = {"terms": of_terms} if terms else {}
+        notes = [*scored.contamination, *notes]
+        print_json({**scored.to_json(), **more, "notes": notes})
         return
     for line in scored.lines():
+        print(line)
+    for line in _term_lines(terms):
         print(line)
     for note in notes:
         print(f"note: {note}")
@@ -84,9 +103,11 @@ def _scored(
     decoding: dict[str, Any],
     others: list[Path],
     computing: tuple[str, str],
+    glossary: Path | None,
     as_json: bool,
-) -> tuple["Scored", list[str]]:
-    """Return the scores and the notes on them; print first whether the text was trained on.
+) -> tuple["Scored", dict[str, "TermScores"], list[str]]:
+    """Return the scores, those of a glossary's terms without and with it, and the notes on them;
+    print first whether the text was trained on.
 
     `others` are the models of an ensemble; `computing` is the precision and the kernels.
     """
@@ -98,7 +119,7 @@ def _scored(
     task = opened(folder, *computing)
     precision, _ = computing
     if not isinstance(task, Translation):
-        _refuse_decoding(folder, task.name, decoding, others, precision)
+        _refuse_decoding(folder, task.name, decoding, others, precision, glossary)
     own: list[str] = []
     if data:
         text = task.read(data)
@@ -111,22 +132,63 @@ def _scored(
             stages.say(f"note: {note}")
     stages.enter(f"scoring {counted(len(text), task.unit)}")
     settings: dict[str, Any] = {}
+    terms: dict[str, TermScores] = {}
     if isinstance(task, Translation):
         settings |= decoding
         model = together(task, others, *computing)
         refuse_idle(precision, model.engine)
-        with naming_options(decoding):
-            stream = model.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
-            shown = stages.counted(stream, task.unit, every=1, total=len(text))
-            predictions = list(shown)
-            scores: Any = task.scores_of(text, predictions)
+        if glossary is not None:
+            settings["glossary"] = sha256_of(glossary)[:16]
+        with naming_options([*decoding, "glossary"]):
+            predictions, terms = _translated(task, model, text, decoding, glossary)
+        scores: Any = task.scores_of(text, predictions)
     else:
         scores = task.evaluate(text)
     if others:
         settings["models"] = 1 + len(others)
     scored = task.scored(text, scores, trained_on, settings)
     notes = [*own, *task.doubts(text, trained_on), *scored.to_json().get("notes", ())]
-    return scored, notes
+    return scored, terms, notes
+
+
+def _translated(
+    task: "Translation",
+    model: "Translator",
+    text: "ParallelText",
+    decoding: dict[str, Any],
+    path: Path | None,
+) -> tuple[list["Prediction"], dict[str, "TermScores"]]:
+    """Return the translations, and the scores of a glossary's terms without and with it.
+
+    Only sources with terms are translated twice: the others have the same translation.
+    """
+    glossary = glossary_for(model, path) if path else None
+    if glossary is not None and model.can_align:
+        decoding = {**decoding, "alignments": True}
+    bound = model.with_glossary(glossary)
+    stream = bound.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
+    shown = stages.counted(stream, task.unit, every=1, total=len(text))
+    predictions = list(shown)
+    if glossary is None:
+        return predictions, {}
+    stages.enter("translating without the glossary")
+    free = list(predictions)
+    having = [number for number, src in enumerate(text.src) if glossary.find(src)]
+    sources = [text.src[number] for number in having]
+    stream = model.translate_stream(sources, **decoding, chunk=_AT_A_TIME)
+    for number, prediction in zip(having, stream, strict=True):
+        free[number] = prediction
+    both = {"without": free, "with": predictions}
+    scores = {
+        name: task.term_scores(text, each, glossary) for name, each in both.items()
+    }
+    return predictions, scores
+
+
+def _term_lines(terms: dict[str, "TermScores"]) -> list[str]:
+    from weft.evaluation.terms import term_table
+
+    return term_table(terms) if terms else []
 
 
 def _refuse_decoding(
@@ -135,11 +197,14 @@ def _refuse_decoding(
     decoding: dict[str, Any],
     others: list[Path],
     precision: str,
+    glossary: Path | None,
 ) -> None:
     """Raise UsageError for an option of translators with a model for another task."""
     names = [name for name, value in decoding.items() if value is not None]
     if others:
         names.append("ensemble")
+    if glossary is not None:
+        names.append("glossary")
     if names:
         why = "searches nothing"
     elif precision != "float32":

@@ -13,6 +13,7 @@ from weft.folder.durable import sha256_of
 from weft.folder.layout import newer_state, refuse_other_task
 
 if TYPE_CHECKING:
+    from weft.data.glossary import Glossary
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
     from weft.tasks.task import Task
@@ -38,7 +39,7 @@ class Translators:
         model = together(task, self.others, self.precision, self.kernels)
         refuse_idle(self.precision, model.engine)
         if self.glossary is not None:
-            model = _bound(model, self.glossary)
+            model = model.with_glossary(glossary_for(model, self.glossary))
         return Opened(task, model)
 
     def facts(
@@ -64,14 +65,14 @@ class Opened:
     model: "Translator"
 
 
-def _bound(model: "Translator", path: Path) -> "Translator":
-    """Return a translator that is bound by the glossary in a file."""
+def glossary_for(model: "Translator", path: Path) -> "Glossary":
+    """Read the glossary in a file for a translator's languages, and say what is doubtful."""
     from weft.data.glossary import read_glossary
 
     glossary = read_glossary(path, model.src_lang, model.tgt_lang)
     for note in glossary.notes:
         remark(f"weft: {path}: {note}")
-    return model.with_glossary(glossary)
+    return glossary
 
 
 def facts_of(folder: Path, sha256: str) -> dict[str, Any]:

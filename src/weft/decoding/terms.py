@@ -302,9 +302,12 @@ class TermMix:
         has_bound = (self.bound_bits[:, None] & ~met) != 0
         must = is_idle & has_bound & self._wants_to_end(step) & ~step.bound
         may_late = must & self._is_last_hope(step, left)
+        # there is room for terms alone: nothing else may come, so they begin wherever that is
+        is_full = is_idle & (left > step.room[:, None])
+        may_begin = is_idle & ~step.bound & (~must | may_late | is_full)
         parts = [
             self._free(step, state, is_idle & ~must),
-            self._begun(step, state, is_idle & ~step.bound & (~must | may_late), must),
+            self._begun(step, state, may_begin, must | is_full),
             self._gone_on(step, state),
         ]
         log_probs, tokens, is_possible, then, terms, rest, behind = (

@@ -174,7 +174,7 @@ class RowTerms:
         needed = self.needed.terms if self.needed else ()
         begins = {form[0] for term in needed for form in term.forms}
         found = self._found(self.finder.tgt_tokenizer.decode(tokens))
-        rivals = []
+        rivals: list[tuple[int, ...]] = []
         for span, one in zip(self._spans, found, strict=True):
             if span is None or one.places:
                 continue

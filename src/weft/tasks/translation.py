@@ -10,6 +10,7 @@ from weft.config import LimitingKey, RecurrentSection, TranslationRecipe
 from weft.data.check.finding import counted
 from weft.data.check.language_identification import wrong_way_round
 from weft.data.corpus import ParallelText, read_pairs
+from weft.data.glossary import Glossary
 from weft.data.known import KnownWords
 from weft.data.languages import direction
 from weft.data.overlap import TextHashes
@@ -31,6 +32,7 @@ from weft.engine.plain_steps import (
 )
 from weft.engine.weights import Weights
 from weft.evaluation.metrics import TranslationScores, pair_scores, translation_scores
+from weft.evaluation.terms import AlignedWord, TermScores, TermText, term_scores
 from weft.folder import model_folder
 from weft.folder.arrays import Arrays
 from weft.folder.layout import WORK
@@ -133,6 +135,17 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         scores = translation_scores(translations, references, self.config.tgt_lang)
         notes = (*scores.notes, *form_notes(writers, text.tgt))
         return replace(scores, notes=notes)
+
+    def term_scores(
+        self, text: ParallelText, predictions: Sequence[Prediction], glossary: Glossary
+    ) -> TermScores:
+        """Return what became of a glossary's terms; with alignments their places are better known.
+
+        The references are compared in the form that the model writes.
+        """
+        references = in_forms_of(self.tokenizers[1:], text.tgt)
+        texts = list(map(_term_text, text.src, references, predictions))
+        return term_scores(glossary, texts, self.config.tgt_lang)
 
     def computed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the precision, and how translations are searched for."""
@@ -283,6 +296,17 @@ def in_forms_of(writers: Sequence[Tokenizer], texts: Sequence[str]) -> list[str]
     for writer in {writer.form: writer for writer in writers}.values():
         formed = list(map(writer.in_form, formed))
     return formed
+
+
+def _term_text(source: str, reference: str, prediction: Prediction) -> TermText:
+    """Return a translation as its terms are judged."""
+    words = None
+    if prediction.words is not None:
+        words = []
+        for word in prediction.words:
+            sources = tuple((one.start, one.end) for one in word.sources)
+            words.append(AlignedWord(word.start, word.end, sources))
+    return TermText(source, reference, prediction.text, words)
 
 
 def form_notes(
