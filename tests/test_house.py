@@ -54,6 +54,10 @@ data.overlap: data.split
 data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind
 data.glossary: data.formats data.languages data.scripts
+data.nearness:
+data.substitution: data.languages
+data.near_index: data.nearness
+data.memory: data.base data.corpus data.formats data.near_index data.nearness data.substitution
 data.documents: data.base data.formats data.split
 data.labelled: data.base data.formats data.split
 data.signature: data.tokenizer
@@ -162,6 +166,7 @@ LATE = (
 OPTIONAL = {
     ("documents.formats.fluent", "fluent.syntax"),
     ("documents.formats.markdown_inline", "markdown_it"),
+    ("data.nearness", "rapidfuzz.distance.Levenshtein"),
     ("data.normalize", "opencc"),
     ("data.normalize", "spacy"),
     ("data.normalize", "nltk.tokenize"),

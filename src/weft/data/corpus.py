@@ -41,6 +41,7 @@ __all__ = [
     "fingerprint",
     "fold",
     "from_pairs",
+    "open_pairs",
     "read_lines",
     "read_pairs",
     "read_sources",
@@ -187,6 +188,14 @@ def fingerprint(text: ParallelText) -> str:
             block = "\n".join(side[start : start + 10_000]) + "\n"
             digest.update(block.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
+
+
+def open_pairs(
+    data: str, src_lang: str | None = None, tgt_lang: str | None = None
+) -> OpenPairs:
+    """Open one DATA for whoever reads its rows one by one. Raises as `read_pairs`."""
+    asked = _canonical(src_lang, "data.src_lang"), _canonical(tgt_lang, "data.tgt_lang")
+    return _open_pairs(split_at_comma(data), asked)
 
 
 def _canonical(tag: str | None, key: str) -> str | None:
