@@ -95,7 +95,9 @@ def raw_pairs(files: Sequence[Path]) -> Iterator[tuple[str, str, str]]:
     """Yield pairs of sources and targets as they stand in the files."""
     if files[0].suffix == ".ftl":
         source, target = map(patterns_of, files)
-        yield from (("ftl", source[key], target[key]) for key in source if key in target)
+        yield from (
+            ("ftl", source[key], target[key]) for key in source if key in target
+        )
         return
     for file in files:
         if file.suffix == ".po":
