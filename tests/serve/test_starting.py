@@ -1,6 +1,7 @@
 """What a server says of its addresses when it starts."""
 
 import gc
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,3 +46,25 @@ def test_a_server_looks_for_garbage_often_but_not_among_what_stays() -> None:
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no glibc here")
+def test_free_memory_is_returned_after_collections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(starting, "_RETURN_EVERY", 0.0)
+    before = gc.callbacks.copy()
+    returned = []
+
+    class Library:
+        @staticmethod
+        def malloc_trim(pad: int) -> None:
+            returned.append(pad)
+
+    monkeypatch.setattr(starting.ctypes, "CDLL", lambda _: Library)
+    try:
+        starting._return_memory()
+        gc.collect()
+    finally:
+        gc.callbacks[:] = before
+    assert returned == [0]

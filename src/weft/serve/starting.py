@@ -1,10 +1,12 @@
 """The start of a server: folders, limits and keys to an application that listens."""
 
+import ctypes
 import gc
 import os
 import socket
 import sys
 import threading
+import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +27,8 @@ Say = Callable[[str], None]
 
 # made since the last garbage collection, before there is a next one
 _OBJECTS = 5_000
+# seconds at least from one return of free memory to the system to the next
+_RETURN_EVERY = 60.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ def start(plan: Plan, say: Say) -> None:
             service, every_dialect(plan.suggestions, keys is not None), settings, pages
         )
         _collect_often()
+        _return_memory()
         for line in _addresses(plan.host, sockets):
             say(line)
         if plan.opens_page:
@@ -92,6 +97,27 @@ def _collect_often() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS)
+
+
+def _return_memory() -> None:
+    """Return to the system, after collections, what is free between what lives.
+
+    Where the C library cannot (it is not glibc), nothing is done.
+    """
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    trim = getattr(library, "malloc_trim", None)
+    if trim is None:
+        return
+    last = time.monotonic()
+
+    def returned(phase: str, info: dict[str, int]) -> None:
+        nonlocal last
+        is_due = time.monotonic() - last >= _RETURN_EVERY
+        if phase == "stop" and info["generation"] and is_due:
+            last = time.monotonic()
+            trim(0)
+
+    gc.callbacks.append(returned)
 
 
 def _open_page(port: int) -> None:
