@@ -5,6 +5,7 @@ it has them too, where the source's words were translated.
 import math
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -187,9 +188,9 @@ def test_sentences_without_terms_become_the_same_beside_those_with() -> None:
 
 def test_terms_of_a_prefix_are_written_already() -> None:
     terms = Terms((Term(((4, 5),)), Term(((6,),))))
-    assert terms.written([4, 5, 4]) == 1
-    assert terms.written([6, 4, 5]) == 3
-    assert terms.written([4, 6]) == 2
+    assert terms.after([4, 5, 4]) == (IDLE, 1, 1)
+    assert terms.after([6, 4, 5]) == (IDLE, 3, 0)
+    assert terms.after([4, 6]) == (IDLE, 2, 2)
     found = search([Sentence(0, [3], 9, prefix=(4, 5), terms=terms)], beams(5))
     assert found[0][0].ids[:2] == [4, 5]
     assert has_all(found[0][0].ids, terms)
@@ -197,6 +198,36 @@ def test_terms_of_a_prefix_are_written_already() -> None:
     with_terms = search([Sentence(0, [3], 9, prefix=(4, 5), terms=only)], beams(5))
     without = search([Sentence(0, [3], 9, prefix=(4, 5))], beams(5))
     assert with_terms == without
+
+
+def test_a_term_that_a_prefix_begins_goes_on() -> None:
+    terms = Terms((Term(((4, 5), (6, 2, 3))),))
+    assert terms.after([3, 4]) == (1, 0, 1)
+    assert terms.after([6, 2]) == (4, 0, 1)
+    assert terms.after([6]) == (3, 0, 2)
+    for prefix, whole in (((3, 4), [3, 4, 5]), ((6,), [6, 2, 3])):
+        sentence = Sentence(0, [3], 9, prefix=prefix, terms=terms)
+        assert search([sentence], beams(5))[0][0].ids[: len(whole)] == whole
+
+
+class Said:
+    """A stem that is a single token."""
+
+    def __init__(self, token: int) -> None:
+        self.token = token
+
+    def banned(self, tokens: Sequence[int]) -> Any:
+        others = [token for token in range(V) if token != self.token]
+        return None if len(tokens) else np.array(others, np.int32)
+
+
+def test_a_term_that_a_stem_writes_or_begins_is_not_written_again() -> None:
+    for source in range(20):
+        plain = Sentence(0, [source], 9, prefix=(3,), stem=Said(4))
+        single = replace(plain, terms=Terms((Term(((4,),)),)))
+        assert search([single], beams(5)) == search([plain], beams(5))
+        double = replace(plain, terms=Terms((Term(((4, 5),)),)))
+        assert search([double], beams(5))[0][0].ids[:3] == [3, 4, 5]
 
 
 def test_what_is_impossible_is_said() -> None:

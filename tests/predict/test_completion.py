@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
+from weft.data.glossary import Entry, Glossary
 from weft.data.tokenizer import EOS_ID, SMALLEST, Tokenizer, train_tokenizer
 from weft.decoding.shortlist import Shortlist
 from weft.engine.from_model import build_engine
@@ -345,3 +346,18 @@ def test_over_the_engine_it_is_the_translation_bit_for_bit(precision: str) -> No
             assert found.token_log_probs == whole.token_log_probs
             num_cut += 1
     assert num_cut > 20
+
+
+# an echo of words takes bytes for letters
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "word"])
+def test_a_term_that_is_half_written_goes_on_and_stands_once(kind: str) -> None:
+    """An echo says what it reads, but for the term."""
+    glossary = Glossary((Entry(("sat",), ("tas",)),))
+    here = translator(kind).with_glossary(glossary)
+    wanted = "the cat tas on the mat."
+    for cut in range(wanted.index("tas") + 1, wanted.index("tas") + 4):
+        completed = here.complete(SENTENCES[0], wanted[:cut], alternatives=2)
+        assert completed.text == wanted
+        for other in completed.alternatives:
+            assert other.translation.startswith(wanted[:cut])
+            assert "tas" in other.translation

@@ -96,6 +96,23 @@ def test_a_stream_and_a_completion_are_bound_too(demo: Translator) -> None:
     assert bound.complete(TEXTS[1], "单车").text.count("单车") == 1
 
 
+def test_completions_and_their_alternatives_have_the_terms(demo: Translator) -> None:
+    entry = Entry(("bicycle",), ("单车",), ("自行车",))
+    bound = demo.with_glossary(Glossary((entry,)))
+    (translated,) = bound.translate(TEXTS[1])
+    assert bound.complete(TEXTS[1]).text == translated.text
+    for prefix in ("我哥哥", "我哥哥昨天买了一辆新单"):
+        completed = bound.complete(TEXTS[1], prefix, alternatives=3)
+        texts = [completed.text, *(one.translation for one in completed.alternatives)]
+        assert len(texts) == 4
+        for text in texts:
+            assert text.startswith(prefix)
+            assert text.count("单车") == 1
+            assert "自行车" not in text
+        (use,) = used(completed.prediction)
+        assert use.used == "单车"
+
+
 def test_samples_and_exhaustive_search_have_no_glossary(demo: Translator) -> None:
     bound = demo.with_glossary(rows(("teacher", "教员")))
     for options in ({"temperature": 1.0}, {"exhaustive": 2}):

@@ -184,7 +184,7 @@ class Places:
         self.newest_tokens[index] = settings.bos_id
         self.worst_scores[index] = -np.inf
         self._set_penalties(index, settings.length_penalty, sentence.max_len)
-        self.terms.start(index, sentence.terms, sentence.prefix)
+        self.terms.start(index, sentence.terms)
         self._mix = None
         if sentence.records and self._records:
             self._records.record(index)
@@ -328,7 +328,8 @@ def _problem_of_terms(sentence: Sentence, settings: BeamSettings) -> UsageError 
         return UsageError(
             f"{len(terms.terms)} terms in a sentence: at most {MOST_TERMS} are possible"
         )
-    least = sum(terms.lengths) + len(sentence.prefix) + 1  # with eos
+    _, _, left = terms.after(sentence.prefix)
+    least = left + len(sentence.prefix) + 1  # with eos
     if least > sentence.max_len:
         return UsageError(
             f"prefix and terms have {least} tokens with the end symbol; the output limit is {sentence.max_len}"

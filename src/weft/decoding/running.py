@@ -34,7 +34,7 @@ from weft.decoding.extensions import (
 from weft.decoding.places import NO_NUMBERS, Places
 from weft.decoding.samples import draw_tokens
 from weft.decoding.slots import Mix, Outcome
-from weft.decoding.terms import TermMix, TermStep
+from weft.decoding.terms import IDLE, Chosen, TermMix, TermStep
 from weft.errors import DivergedError
 
 
@@ -368,8 +368,31 @@ class Search(Places):
             np.array([bool(self._slot(index).pool) for index in active.tolist()]),
         )
         chosen = terms.choose(step, self.terms.state(active, mix.width))
+        if step.bound.any():
+            self._tell_terms(active, step.bound, chosen)
         self.terms.keep(active, chosen)
         return chosen.extensions
+
+    def _tell_terms(self, active: Indices, bound: Flags, chosen: Chosen) -> None:
+        """Find the terms in what hypotheses had to write: a prefix, a stem, and the rest of the
+        token that the stem ends in.
+        """
+        parents = chosen.extensions.parents
+        for row, index in enumerate(active.tolist()):
+            slot = self._slot(index)
+            length = self.lengths[index]
+            for beam in range(int(self.beam_sizes[index])):
+                parent = parents[row, beam]
+                if not bound[row, parent]:
+                    continue
+                token = chosen.extensions.tokens[row, beam]
+                tokens = np.append(self.tokens[index, parent, :length], token)
+                assert slot.sentence.terms is not None
+                place, met, left = slot.sentence.terms.after(tokens.tolist())
+                is_free = slot.begins_freely(tokens)
+                chosen.places[row, beam] = place if is_free else IDLE
+                chosen.met[row, beam] = met
+                chosen.left[row, beam] = left
 
     def _are_bound(self, active: Indices, width: int) -> Flags:
         """Return which hypotheses are inside of a prefix or a stem (A k)."""

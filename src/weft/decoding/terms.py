@@ -74,10 +74,16 @@ class Terms:
         """Count the tokens of each term's shortest form."""
         return [min(map(len, term.forms)) for term in self.terms]
 
-    def written(self, ids: Sequence[int]) -> int:
-        """Return the terms that have a form among these ids, as bits; each token belongs to one."""
+    def after(self, ids: Sequence[int]) -> tuple[int, int, int]:
+        """Return what an output has after tokens that it did not choose: its place in the forms,
+        the terms that are written, as bits, and how many tokens are left at least.
+
+        Each token belongs to one form. Where they end with the beginning of one, the output is
+        inside of it.
+        """
         met = 0
         place = 0
+        end = 0
         while place < len(ids):
             found = self._form_at(ids, place, met)
             if found is None:
@@ -86,7 +92,29 @@ class Terms:
             number, length = found
             met |= 1 << number
             place += length
-        return met
+            end = place
+        left = 0
+        for number, length in enumerate(self.lengths):
+            left += 0 if met >> number & 1 else length
+        inside, saved = self._inside(ids[end:], met)
+        return inside, met, left - saved
+
+    def _inside(self, ids: Sequence[int], met: int) -> tuple[int, int]:
+        """Return the place in the forms of an unmet one that these ids end with a beginning of, the
+        longest, and how many fewer tokens than those of its term's shortest form it still has.
+        """
+        inside, saved, longest = IDLE, 0, 0
+        first = 0
+        for number, term in enumerate(self.terms):
+            for form in term.forms:
+                most = 0 if met >> number & 1 else len(form) - 1
+                for count in range(min(most, len(ids)), longest, -1):
+                    if tuple(ids[-count:]) == form[:count]:
+                        inside, longest = first + count, count
+                        saved = self.lengths[number] - (len(form) - count)
+                        break
+                first += len(form)
+        return inside, saved
 
     def _form_at(
         self, ids: Sequence[int], place: int, met: int
@@ -192,19 +220,12 @@ class TermBeams:
         # whether the newest token ended a form, and with it the word
         self.is_behind = np.zeros(shape, np.bool_)
 
-    def start(self, index: int, terms: Terms | None, prefix: Sequence[int]) -> None:
-        """Begin a sentence; a form in its prefix counts."""
+    def start(self, index: int, terms: Terms | None) -> None:
+        """Begin a sentence, of which nothing is written."""
         self.places[index] = IDLE
         self.is_behind[index] = False
         self.met[index] = 0
-        self.left[index] = 0
-        if terms is None:
-            return
-        met = terms.written(prefix)
-        self.met[index] = met
-        for number, length in enumerate(terms.lengths):
-            if not met >> number & 1:
-                self.left[index] += length
+        self.left[index] = 0 if terms is None else sum(terms.lengths)
 
     def state(self, active: Indices, width: int) -> State:
         """Return what the first `width` hypotheses of some sentences have."""

@@ -82,6 +82,10 @@ class Translating(Protocol):
 
     def find(self, planned: Planned, /) -> Mapping[SourceRow, list[Hypothesis]]: ...
 
+    def bound(
+        self, found: Mapping[SourceRow, list[Hypothesis]], settings: Resolved, /
+    ) -> Mapping[SourceRow, SourceRow]: ...
+
     def sentence(
         self, row: SourceRow, settings: Resolved, number: int = 0, /
     ) -> Sentence: ...
@@ -128,19 +132,24 @@ class Completer:
         if len(self.plan.rows) > 1:
             self.found = dict(self.translator.find(self.planned))
         begun = self._divide(prefix)
-        main = self._sentence(0, begun)
+        main = self._sentence(0, begun, begun.row)
         candidates: list[int] = []
         if alternatives:
-            candidates = self._candidates(main, alternatives)
+            candidates = self._candidates(begun, alternatives)
         # one is nearly always the translation's own, most often but not always the first
         first = candidates[: alternatives + 1]
         best, *others = self._search([main, *self._branching(main, first)])
+        if again := self.translator.bound({begun.row: best}, self.settings):
+            bound = again[begun.row]
+            (best,) = self._search([self._sentence(0, begun, bound)])
         self.found[begun.row] = best
+        others = self._branches_with_terms(begun, others)
         word = self._next_word(begun, best[0])
         words = self._other_words([word.text], begun, prefix, others)
         if 2 * len(words) < alternatives:
             rest = candidates[alternatives + 1 :]
             more = self._search(self._branching(main, rest))
+            more = self._branches_with_terms(begun, more)
             known = [word.text, *(other.text for other in words)]
             words += self._other_words(known, begun, prefix, more)
         words.sort(key=lambda other: -other.probability)
@@ -191,7 +200,9 @@ class Completer:
         row = replace(self.plan.rows[number], prefix=tuple(ids))
         self._refuse_long(len(ids))
         sentence = self.translator.sentence(row, self.settings)
-        whole = replace(sentence, prefix=[*ids, EOS_ID], max_len=len(ids) + 1)
+        whole = replace(
+            sentence, prefix=[*ids, EOS_ID], max_len=len(ids) + 1, terms=None
+        )
         self._replace(number, row)
         self.found[row] = self._search([whole])[0]
 
@@ -222,9 +233,32 @@ class Completer:
                 f"prefix: it has about {num_tokens} tokens, and the model writes {most} in all; shorten it"
             )
 
-    def _sentence(self, number: int, begun: _Begun) -> Sentence:
-        """Return the row in the form of a search; its limit has room for what is begun."""
-        sentence = self.translator.sentence(begun.row, self.settings, number)
+    def _branches_with_terms(
+        self, begun: _Begun, found: list[list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """Search again for branches that lack terms, each with its first token as prefix."""
+        if begun.row.found is None:
+            return found
+        num_begun = len(begun.row.prefix)
+        branches: dict[SourceRow, list[Hypothesis]] = {}
+        for branch in chain.from_iterable(found):
+            prefix = tuple(branch.ids[: num_begun + 1])
+            branches[replace(begun.row, prefix=prefix)] = [branch]
+        again = self.translator.bound(branches, self.settings)
+        sentences = [self._branch(begun, bound) for bound in again.values()]
+        more = self._search(sentences)
+        branches.update(zip(again, (best[:1] for best in more), strict=True))
+        return list(branches.values())
+
+    def _branch(self, begun: _Begun, row: SourceRow) -> Sentence:
+        """Return the search for a row that goes on with a token behind what is begun."""
+        sentence = self._sentence(0, begun, row)
+        stem = begun.stem and begun.stem.behind(row.prefix[-1])
+        return replace(sentence, stem=stem)
+
+    def _sentence(self, number: int, begun: _Begun, row: SourceRow) -> Sentence:
+        """Return a row in the form of a search; its limit has room for what is begun."""
+        sentence = self.translator.sentence(row, self.settings, number)
         if begun.stem is None:
             return sentence
         room = self.translator.max_len - 1
@@ -234,11 +268,15 @@ class Completer:
             allowed = sorted({*map(int, allowed), *begun.stem.possible})
         return replace(sentence, max_len=max_len, allowed=allowed, stem=begun.stem)
 
-    def _candidates(self, main: Sentence, count: int) -> list[int]:
-        """List the most probable tokens after the prefix: a beam that ends there keeps them."""
+    def _candidates(self, begun: _Begun, count: int) -> list[int]:
+        """List the most probable tokens after the prefix: a beam that ends there keeps them.
+
+        None writes a word that must not be used.
+        """
         size = max(_LEAST_CANDIDATES, 2 * count + 2)
         beams = BeamSettings(BOS_ID, EOS_ID, size, 0.0, size, BANNED)
-        only = replace(main, max_len=len(main.prefix) + 1, settings=beams)
+        bound = self._sentence(0, begun, begun.row.bound())
+        only = replace(bound, max_len=len(bound.prefix) + 1, settings=beams, terms=None)
         (found,) = self._search([only])
         return [other.ids[-1] for other in found if not other.finished]
 

@@ -9,7 +9,7 @@ Shapes: B rows, S source tokens, T target tokens, H source tokens with the hints
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -88,12 +88,6 @@ class Planned:
         """Return the rows of all texts, each once, in their order."""
         rows = chain.from_iterable(plan.rows for plan in self.plans.values())
         return list(dict.fromkeys(rows))
-
-    @property
-    def bound(self) -> "Planned":
-        """Return the same with rows that are bound by their terms from the first search on."""
-        plans = {text: plan.bound for text, plan in self.plans.items()}
-        return replace(self, plans=plans)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,11 @@ class LetterStem:
             self._known[num_said] = ids.astype(np.int32)
         return self._known[num_said]
 
+    def behind(self, token: int) -> "LetterStem | None":
+        """Return what is left of the letters behind a token; None for nothing."""
+        rest = self.letters[len(self.spellings.of_id.get(token, b"")) :]
+        return LetterStem(rest, self.spellings) if rest else None
+
     @cached_property
     def possible(self) -> list[int]:
         """List every id that may be part of the letters."""

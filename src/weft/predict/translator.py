@@ -192,24 +192,26 @@ class Translator(TellsLanguages, LooksInside):
         Raises DivergedError and OutOfMemoryError as `translate`.
         """
         found = self._rows.find(planned.rows, planned.settings)
-        again = self.bound(planned, found)
+        again = self.bound(found, planned.settings)
         if again:
             more = self._rows.find(list(again.values()), planned.settings)
             found |= {row: more[bound] for row, bound in again.items()}
         return found
 
     def bound(
-        self, planned: Planned, found: Mapping[SourceRow, list[Hypothesis]]
+        self, found: Mapping[SourceRow, list[Hypothesis]], settings: Resolved
     ) -> dict[SourceRow, SourceRow]:
         """Return the rows whose translations lack terms of the glossary, each as it is to be
         searched again: bound by all of its terms.
         """
         lacking = {
-            row: found[row][:1]
-            for row in planned.rows
-            if row.found and row.found.lacks(self.text_of(found[row][0]))
+            row: hypotheses[:1]
+            for row, hypotheses in found.items()
+            if row.found and row.found.lacks(self.text_of(hypotheses[0]))
         }
-        support = self._rows.support(lacking, planned.settings)
+        if not self.can_align:
+            return {row: row.bound() for row in lacking}
+        support = self._rows.support(lacking, settings)
         bound = {}
         for row, (best,) in lacking.items():
             assert row.found is not None
@@ -314,7 +316,7 @@ class Translator(TellsLanguages, LooksInside):
                 "complete goes on with a search; leave out samples, exhaustive, coverage_penalty and another prefix"
             )
         planned = self._planned([source], self._resolve(requested))
-        return Completer(self, planned.bound).complete(prefix, alternatives)
+        return Completer(self, planned).complete(prefix, alternatives)
 
     @cached_property
     def spellings(self) -> Spellings:
