@@ -145,7 +145,7 @@ class Memory:
         self._exact = ByHash(enumerate(map(normal, sources)))
         self._latest = self._find_latest()
         # the units that count, which have different sources
-        self._kept = np.unique(self._latest)
+        self._kept = np.flatnonzero(self._latest == np.arange(len(self)))
         self.doubts = tuple(self._doubts())
 
     @classmethod
@@ -158,6 +158,10 @@ class Memory:
 
     def __len__(self) -> int:
         return len(self._units)
+
+    def unit(self, number: int) -> Match:
+        """Return a unit by its number, as an exact match of its source."""
+        return self._match(number, 1.0, "exact")
 
     def exact(self, text: str) -> Match | None:
         """Return the latest unit whose source is the text."""

@@ -118,8 +118,9 @@ def _form() -> re.Pattern[str]:
 
 
 def _is_accent(character: str) -> bool:
-    is_spaceless = any(a <= ord(character) <= b for a, b in _SPACELESS)
-    return unicodedata.category(character)[0] == "M" and not is_spaceless
+    if unicodedata.category(character)[0] != "M":
+        return False
+    return not any(first <= ord(character) <= last for first, last in _SPACELESS)
 
 
 @lru_cache(1 << 16)
