@@ -56,6 +56,7 @@ def measure(path: Path) -> None:
     print(f"{len(memory):,} units, {size:,.0f} MiB of TMX")
     print(f"read in {read - begin:.1f} s, indexed in {ready - read:.1f} s more")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10  # KiB on Linux
+    print(f"processor time: {time.process_time():.1f} s")
     print(f"most memory: {most:,.0f} MiB")
     print("| query | found | median | 95 % within |")
     print("|---|---|---|---|")

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from weft.config import LimitingKey
 from weft.predict.alignment import Link
+from weft.predict.memory_use import MemoryUse
 from weft.predict.terms import TermUse
 from weft.predict.words import WordReport
 
@@ -73,6 +74,9 @@ class Prediction:
     each target token; the tokens of segments are counted one after the other. `words` come with
     them: those of the translation, each with its place, its probability and its source words.
     `terms` are those of the glossary that the text has, where there is one.
+
+    `memory` has the units of a translation memory that were taken and those that are near, where
+    there is one. A segment that was taken has a score of 0, and so have its tokens: it is certain.
     """
 
     text: str
@@ -91,6 +95,13 @@ class Prediction:
     alignments: list[Link] | None = None
     words: list[WordReport] | None = None
     terms: list[TermUse] | None = None
+    memory: list[MemoryUse] | None = None
+
+    @property
+    def is_taken(self) -> bool:
+        """Return whether all of it was taken from a memory, and nothing searched."""
+        taken = [use for use in self.memory or () if use.taken]
+        return len(taken) == self.segments > 0
 
     @property
     def output_cut(self) -> bool:
@@ -122,7 +133,7 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         """Return the fields and `truncated` as a plain dictionary.
 
-        It has `alignments`, `words` and `terms` only where they were asked for.
+        It has `alignments`, `words`, `terms` and `memory` only where they were asked for.
         """
         head = {"text": self.text, "score": self.score, "truncated": self.truncated}
         fields = head | asdict(self)
@@ -132,6 +143,8 @@ class Prediction:
             del fields["terms"]
         else:
             fields["terms"] = [use.to_json() for use in self.terms]
+        if self.memory is None:
+            del fields["memory"]
         if self.words is None:
             del fields["words"]
         else:

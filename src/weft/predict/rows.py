@@ -85,7 +85,16 @@ class Planned:
 
     @property
     def rows(self) -> list[SourceRow]:
-        """Return the rows of all texts, each once, in their order."""
+        """Return the rows that are searched for all texts, each once, in their order."""
+        return [row for row in self._all_rows if row.given is None]
+
+    @property
+    def given(self) -> list[SourceRow]:
+        """Return the rows that have their translations already."""
+        return [row for row in self._all_rows if row.given is not None]
+
+    @property
+    def _all_rows(self) -> list[SourceRow]:
         rows = chain.from_iterable(plan.rows for plan in self.plans.values())
         return list(dict.fromkeys(rows))
 

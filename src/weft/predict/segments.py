@@ -15,6 +15,7 @@ from weft.data.hints import Hints
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.terms import Terms
+from weft.predict.memory_use import MemoryUse
 from weft.predict.terms import RowTerms
 from weft.predict.text import LINE_BREAKS, one_line
 
@@ -30,7 +31,8 @@ class SourceRow:
     the runs of tokens that it has not.
 
     All places count the tokens of `ids`; the model reads them with the `hints` in them. `found` are
-    the glossary's terms in its line, by which the search is not yet bound.
+    the glossary's terms in its line, by which the search is not yet bound. Where a translation is
+    `given`, nothing is searched.
     """
 
     ids: tuple[int, ...]
@@ -39,6 +41,7 @@ class SourceRow:
     avoided: tuple[tuple[int, ...], ...] = ()
     hints: Hints = NO_HINTS
     found: RowTerms | None = None
+    given: str | None = None
 
     @property
     def read(self) -> tuple[int, ...]:
@@ -96,7 +99,8 @@ class Plan:
 
     `before` is the white space of the text before each row: the indent before the first. `texts`
     are the rows' own, each a single line; `starts` are where they begin in the text, the white
-    space before them at most.
+    space before them at most. `memory` are the units of a memory that are taken or near; None
+    without a memory.
     """
 
     rows: list[SourceRow]
@@ -104,6 +108,13 @@ class Plan:
     before: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
+    memory: tuple[MemoryUse, ...] | None = None
+
+    @property
+    def searched(self) -> str:
+        """Return the lines of the rows that are searched."""
+        rows = zip(self.rows, self.texts, strict=True)
+        return " ".join(line for row, line in rows if row.given is None)
 
     def join(self, texts: Sequence[str], language: str) -> str:
         """Join the translations of the rows to one text of a language.
@@ -169,13 +180,14 @@ def plan_rows(
             plans[text] = plan
         elif line and ids:
             rows = [SourceRow((*ids, EOS_ID), prefix)]
-            plans[text] = Plan(rows, False, (_indent(text),), (line,), (0,))
+            plans[text] = Plan(rows, False, (indent(text),), (line,), (0,))
         else:
             plans[text] = Plan([], cut=False)
     return plans
 
 
-def _indent(text: str) -> str:
+def indent(text: str) -> str:
+    """Return the white space that a text begins with."""
     return text[: len(text) - len(text.lstrip())]
 
 
@@ -210,7 +222,7 @@ def _plan_sentences(
             continue
         is_cut = is_cut or len(ids) > most_ids
         rows.append(SourceRow((*ids[:most_ids], EOS_ID)))
-        gaps.append(_white_before(sentences, pack[0]))
+        gaps.append(white_before(sentences, pack[0]))
         texts.append(together)
         starts.append(begins[pack[0]])
     if rows:
@@ -218,13 +230,13 @@ def _plan_sentences(
     return Plan(rows, is_cut, tuple(gaps), tuple(texts), tuple(starts))
 
 
-def _white_before(sentences: list[str], number: int) -> str:
+def white_before(sentences: list[str], number: int) -> str:
     """Return the white space before a sentence.
 
     The first sentence begins with it; before any other it is at the end of the sentence before.
     """
     if number == 0:
-        return _indent(sentences[0])
+        return indent(sentences[0])
     before = sentences[number - 1]
     return before[len(before.rstrip()) :]
 

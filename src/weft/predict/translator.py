@@ -14,6 +14,7 @@ from typing import Any
 
 from weft.config import DecodingSection
 from weft.data.glossary import Glossary
+from weft.data.memory import Memory
 from weft.data.tokenizer import Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.risk import Utility
@@ -25,6 +26,7 @@ from weft.predict.completion import Completer, Completion
 from weft.predict.doubts import Doubts
 from weft.predict.inside import LooksInside
 from weft.predict.languages import TellsLanguages
+from weft.predict.memory import LEAST, MemoryFinder
 from weft.predict.pieces import pieces
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
 from weft.predict.ranking import by_coverage, least_risk
@@ -83,6 +85,7 @@ class Translator(TellsLanguages, LooksInside):
         self.doubts = doubts or Doubts()
         self._rows = RowSearch((member,), decoding, self.max_len, workers, shortlist)
         self._finder: TermFinder | None = None
+        self._memory: MemoryFinder | None = None
 
     @property
     def engine(self) -> Engine | None:
@@ -118,6 +121,22 @@ class Translator(TellsLanguages, LooksInside):
                 has_spaces=bool(joiner(self.tgt_lang)),
             )
         return bound
+
+    def with_memory(self, memory: Memory | None, least: float = LEAST) -> "Translator":
+        """Return this translator with a translation memory; None: with none.
+
+        What is a unit's source, or that with other numbers, is not searched for: the unit's target
+        is its translation. Units whose sources are near, by a score of at least `least`, are
+        offered. `Prediction.memory` has both. Where the beginning of a translation is given,
+        nothing is taken.
+        """
+        remembering = copy(self)
+        remembering._memory = None
+        if memory is not None:
+            remembering._memory = MemoryFinder(
+                memory, self.src_tokenizer, self.src_lang, self.lengths.limit, least
+            )
+        return remembering
 
     def ensemble(self, *others: "Translator") -> "Translator":
         """Return this model and others as one, which takes the mean of their probabilities.
@@ -234,15 +253,18 @@ class Translator(TellsLanguages, LooksInside):
     ) -> list[Prediction]:
         """Return the translations of planned texts, in their order, from what their rows became."""
         settings = planned.settings
-        hypotheses = self._ranked(found, settings)
+        given = {row: [self._as_found(row)] for row in planned.given}
+        hypotheses = {**self._ranked(found, settings), **given}
         support: Support | None = None
         if settings.requested.alignments:
-            best = {row: hypotheses[row][:1] for row in planned.rows}
+            best = {row: hypotheses[row][:1] for row in [*planned.rows, *given]}
             support = self._rows.support(best, settings)
         predictions: dict[str, Prediction] = {}
         for text, plan in planned.plans.items():
             prediction = self._assemble(text, plan, hypotheses, support, settings)
-            predictions[text] = self._with_doubts(text, prediction)
+            if plan.memory is not None:
+                prediction = replace(prediction, memory=list(plan.memory))
+            predictions[text] = self._with_doubts(text, plan, prediction)
         return [predictions[text] for text in planned.texts]
 
     def translate_stream(
@@ -283,7 +305,7 @@ class Translator(TellsLanguages, LooksInside):
             raise UsageError(
                 "a stream is one hypothesis, greedy or drawn; leave out what needs more than that"
             )
-        (plan,) = self._plan([text], resolved.prefix).values()
+        (plan,) = self._planned([text], resolved).plans.values()
         return self._pieces(plan.bound, resolved)
 
     def complete(
@@ -315,7 +337,7 @@ class Translator(TellsLanguages, LooksInside):
             raise UsageError(
                 "complete goes on with a search; leave out samples, exhaustive, coverage_penalty and another prefix"
             )
-        planned = self._planned([source], self._resolve(requested))
+        planned = self._planned([source], self._resolve(requested), takes=False)
         return Completer(self, planned).complete(prefix, alternatives)
 
     @cached_property
@@ -414,16 +436,29 @@ class Translator(TellsLanguages, LooksInside):
         planned = self._planned(texts, settings)
         return self.assemble(planned, self.find(planned))
 
-    def _planned(self, texts: Sequence[str], settings: Resolved) -> Planned:
-        """Plan each text alone: a translation depends on its own text, whatever is beside it."""
-        plans = self._plan(list(dict.fromkeys(texts)), settings.prefix)
+    def _planned(
+        self, texts: Sequence[str], settings: Resolved, takes: bool = True
+    ) -> Planned:
+        """Plan each text alone: a translation depends on its own text, whatever is beside it.
+
+        With `takes`, what the memory has is not to be searched.
+        """
+        different = list(dict.fromkeys(texts))
+        plans = self._plan(different, settings.prefix, takes)
         return Planned(tuple(texts), plans, settings)
 
-    def _with_doubts(self, text: str, prediction: Prediction) -> Prediction:
-        """Add the words of the text that training never had, and whether the model is less sure
-        than on dev.
+    def _as_found(self, row: SourceRow) -> Hypothesis:
+        """Return the translation that a row has already as if it had been found, for certain."""
+        assert row.given is not None
+        ids = self.tgt_tokenizer.encode(one_line(row.given))[: self.max_len - 1]
+        return Hypothesis(ids, 0.0, 0.0, [0.0] * (len(ids) + 1), True)
+
+    def _with_doubts(self, text: str, plan: Plan, prediction: Prediction) -> Prediction:
+        """Add the words of what was searched that training never had, and whether the model is less
+        sure than on dev.
         """
-        unknown = self.doubts.unknown_words(text)
+        searched = text if plan.memory is None else plan.searched
+        unknown = self.doubts.unknown_words(searched)
         unsure = self.doubts.is_unsure(prediction.confidence)
         if not (unknown or unsure):
             return prediction
@@ -459,17 +494,31 @@ class Translator(TellsLanguages, LooksInside):
         is_begun = False
         for white, row in zip(plan.before, plan.rows, strict=True):
             before = plan.gap(white, self.tgt_lang) if is_begun else plan.indent
-            tokens = self._rows.tokens(row, settings)
-            for piece in pieces(tokens, self.tgt_tokenizer):
+            for piece in self._pieces_of(row, settings):
                 yield before + piece
                 before = ""
                 is_begun = True
 
-    def _plan(self, texts: list[str], prefix: tuple[int, ...] = ()) -> dict[str, Plan]:
-        """Return the rows of texts, with the terms of the glossary that are found in them."""
-        plans = plan_rows(
-            texts, self.src_tokenizer, self.lengths, self.src_lang, prefix
-        )
+    def _pieces_of(self, row: SourceRow, settings: Resolved) -> Iterator[str]:
+        if row.given is not None:
+            return iter([row.given])
+        return pieces(self._rows.tokens(row, settings), self.tgt_tokenizer)
+
+    def _plan(
+        self, texts: list[str], prefix: tuple[int, ...] = (), takes: bool = False
+    ) -> dict[str, Plan]:
+        """Return the rows of texts, with the terms of the glossary that are found in them, and
+        what is taken from the memory.
+        """
+
+        def plan_rest(texts: list[str]) -> dict[str, Plan]:
+            tokenizer = self.src_tokenizer
+            return plan_rows(texts, tokenizer, self.lengths, self.src_lang, prefix)
+
+        if self._memory is None or prefix or not takes:
+            plans = plan_rest(texts)
+        else:
+            plans = self._memory.plan(texts, plan_rest)
         if self._finder is None:
             return plans
         return {
@@ -501,7 +550,7 @@ class Translator(TellsLanguages, LooksInside):
             if support is None:
                 return nothing
             return replace(nothing, alignments=[], words=[])
-        texts = [list(map(self.text_of, segment)) for segment in segments]
+        texts = list(map(self._texts_of, plan.rows, segments))
         count = max(map(len, segments))
         n_best = [self._join(plan, segments, texts, j) for j in range(count)]
         best = [segment[0] for segment in segments]
@@ -522,7 +571,7 @@ class Translator(TellsLanguages, LooksInside):
             source_cut=plan.cut,
             output_limit=self._output_limit(plan.rows, best, settings),
             empty=not all(ranked[0].strip() for ranked in texts),
-            repetition=any(repeats(hypothesis.ids) for hypothesis in best),
+            repetition=any(map(_repeats, plan.rows, best)),
             short=any(map(self._is_too_short, plan.rows, best)),
             alignments=alignments,
             words=words,
@@ -544,13 +593,16 @@ class Translator(TellsLanguages, LooksInside):
             if row.found is None:
                 continue
             found = support[row][0] if support is not None else None
-            translation = self.text_of(hypothesis)
+            (translation,) = self._texts_of(row, [hypothesis])
             place = start
             for use in row.found.uses(translation, hypothesis.ids, found):
                 begin = text.find(use.source, place)
                 place = begin if begin >= 0 else place
                 end = place + len(use.source)
-                uses.append(replace(use, start=place, end=end))
+                reason = use.reason
+                if row.given is not None and reason:
+                    reason = "the unit of the memory has it so"
+                uses.append(replace(use, start=place, end=end, reason=reason))
                 place = end
         return uses
 
@@ -607,6 +659,8 @@ class Translator(TellsLanguages, LooksInside):
 
     def _is_too_short(self, row: SourceRow, hypothesis: Hypothesis) -> bool:
         """Return whether a translation has far fewer ids for its source than pairs in training."""
+        if row.given is not None:
+            return False
         num_src = len(row.ids) - 1
         least = FAR_BELOW * self.least_ratio * num_src
         return num_src >= LONG_SOURCE and len(hypothesis.ids) < least
@@ -626,9 +680,20 @@ class Translator(TellsLanguages, LooksInside):
         is_cut = plan.cut or not all(hypothesis.finished for hypothesis in chosen)
         return Alternative(joined, score, is_cut)
 
+    def _texts_of(self, row: SourceRow, found: Sequence[Hypothesis]) -> list[str]:
+        """Return the translations of a row: what was found, or what it is given, to the letter."""
+        if row.given is not None:
+            return [row.given]
+        return list(map(self.text_of, found))
+
     def text_of(self, hypothesis: Hypothesis) -> str:
         """Return a hypothesis of a row as text."""
         return one_line(self.tgt_tokenizer.decode(hypothesis.ids))
+
+
+def _repeats(row: SourceRow, hypothesis: Hypothesis) -> bool:
+    """Return whether a translation that was searched says the same again and again."""
+    return row.given is None and repeats(hypothesis.ids)
 
 
 def _requested(
