@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from served import in_thread
 from weft.documents.document import FileDocument, Reading
-from weft.documents.registry import endings, format_of
+from weft.documents.registry import endings, endings_of_text, format_of
 from weft.errors import UsageError
 from weft.serve.files import page_routes
 
@@ -199,6 +199,7 @@ class StandIn:
         self.delay = 0.0  # seconds that each translation or inspection takes
         self.refusals: list[Refused] = []  # of the next requests
         self.asked: list[tuple[str, Any]] = []  # paths with their bodies
+        self.kept = b""  # the last translated file
         self.left = 0  # streams that a client has left
 
     @property
@@ -227,6 +228,7 @@ class StandIn:
                 "models": self.models,
                 "limits": LIMITS,
                 "formats": endings(),
+                "text_formats": endings_of_text(),
             }
         )
 
@@ -277,6 +279,24 @@ class StandIn:
                 "ascii": document.encoding == "ascii",
             }
         )
+
+    async def translate_file(self, request: Request) -> Response:
+        """The file with all its bytes the other way round."""
+        async with request.form() as form:
+            fields = {name: form[name] for name in form}
+            file: Any = fields.pop("file")
+            self.asked.append((request.url.path, fields))
+            self._let_in(request)
+            await asyncio.sleep(self.delay)
+            if self.refusals:
+                raise self.refusals.pop(0)
+            self.kept = (await file.read())[::-1]
+        url = f"https://elsewhere/behind/a/proxy/download_file/1.{file.filename}"
+        return JSONResponse({"translatedFileUrl": url})
+
+    async def download_file(self, request: Request) -> Response:
+        self.asked.append((request.url.path, {}))
+        return Response(self.kept, media_type="application/octet-stream")
 
     async def complete(self, request: Request) -> Response:
         fields = await self._fields(request)
@@ -435,11 +455,11 @@ class StandIn:
         routes = {
             "/v1/translate": self.translate, "/v1/complete": self.complete, "/v1/detect": self.detect,
             "/v1/segments": self.segments, "/v1/inspect": self.inspect, "/v1/completions": self.completions,
-            "/classify": self.classify,
+            "/classify": self.classify, "/translate_file": self.translate_file,
         }  # fmt: skip
         reading = {
             "/info": self.info, "/languages": self.languages, "/health": self.health,
-            "/v1/history/{model:path}": self.history,
+            "/v1/history/{model:path}": self.history, "/download_file/{name}": self.download_file,
         }  # fmt: skip
         app = Starlette(
             routes=[

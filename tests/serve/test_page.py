@@ -512,6 +512,27 @@ def test_a_file_stops_and_goes_on_where_it_stopped(
     assert page.locator(".job").count() == 0
 
 
+def test_a_file_of_any_other_format_is_translated_as_a_whole(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page(refused=True)
+    server.refusals.append(Refused(400, "not today"))
+    drop(page, "brief.docx", b"PK 1234")
+    page.get_by_text("Stopped: not today").wait_for()
+    server.delay = 0.5
+    page.locator("#source").select_option("de")
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_text("The server translates the whole file (1 s) …").wait_for()
+    assert page.locator("progress:indeterminate").count() == 1
+    page.get_by_text("Translated.").wait_for()
+    assert downloaded(page) == ("brief.en.docx", "4321 KP")
+    asked = [fields for path, fields in server.asked if path == "/translate_file"]
+    assert asked == [
+        {"source": "auto", "target": "en"},
+        {"source": "de", "target": "en"},
+    ]
+
+
 @pytest.mark.long
 def test_a_web_page_keeps_its_tags(open_page: Any, server: StandIn) -> None:
     page = open_page()

@@ -91,6 +91,12 @@ def endings() -> list[str]:
     ]
 
 
+def endings_of_text() -> list[str]:
+    """List those of files that are divided into texts, each of which is translated alone."""
+    rows = [row for row in FORMATS.values() if row.read and not row.missing]
+    return [ending for row in rows for ending in row.endings]
+
+
 def format_of(name: str) -> Format:
     """Return the format that a file's name says.
 

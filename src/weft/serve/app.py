@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from weft.documents.registry import endings
+from weft.documents.registry import endings, endings_of_text
 from weft.folder.version import installed_version
 from weft.serve.dialects.dialect import Dialect
 from weft.serve.guards import Doors, Entrance, Fault
@@ -147,6 +147,7 @@ def _own_routes(
                 "pairs": service.catalogue.pairs(),
                 "limits": _shown_limits(service.limits),
                 "formats": endings(),
+                "text_formats": endings_of_text(),
                 "dialects": [dialect.name for dialect in dialects],
                 "needs_key": settings.keys is not None,
             }

@@ -36,6 +36,19 @@ def test_a_text_file_is_as_the_text_box_has_it(ask: TestClient) -> None:
     assert box == "\ufeffLINE FIRST\r\n\r\n  LINE SECOND\n- LINE THIRD"
 
 
+def test_a_model_is_named_beside_its_languages(
+    ask: TestClient, service: StandIn
+) -> None:
+    model = service.catalogue.route("en", "de")[0]
+    named = translated(ask, "a.txt", b"good day", model=model.id)
+    assert named == b"DAY GOOD"
+    for name, other, status in ((model.id, "fr", 400), ("none", "de", 404)):
+        fields = {"source": "en", "target": other, "model": name}
+        file = {"file": ("a.txt", b"good day")}
+        reply = ask.post("/translate_file", data=fields, files=file)
+        assert reply.status_code == status
+
+
 def test_html_keeps_everything_but_its_text(ask: TestClient) -> None:
     page = '<!doctype html><meta charset="utf-8"><p id="x">good day</p><!-- no -->'
     done = page.replace("good day", "DAY GOOD")

@@ -74,6 +74,7 @@ export default {
   "file-large": "{size} MiB; the limit is {limit} MiB.",
   "file-empty": "There is no text in it.",
   "file-progress": "{done} of {all} texts",
+  "file-whole": "The server translates the whole file ({time}) …",
   "file-left": "about {time} left",
   "file-done": "Translated.",
   "file-stopped": "Stopped; what is done is kept.",

@@ -1,8 +1,9 @@
-/* Files, translated a few texts at a time: they can be stopped, and go on where they stopped. */
+/* Files. One of text is translated a few texts at a time: it can be stopped, and goes on where it stopped. Any other the
+   server translates as a whole. */
 
 import { button, make } from "./element.js";
 import { count, listed, say } from "./say.js";
-import { ask, Refused } from "./server.js";
+import { ask, Refused, request } from "./server.js";
 
 const TOGETHER = 16; // texts of a request
 const LETTERS = 3000; // of a request, where it has more than one text
@@ -14,16 +15,19 @@ let home; // where they are drawn
 
 const mebis = (bytes) => (bytes / MEBI).toFixed(1);
 
+const hasEnding = (name, endings) => endings.some((ending) => name.toLowerCase().endsWith(ending));
+
 // Why a file is not even sent; an empty string where it is.
 function reasonAgainst({ name, size }, { formats, limits }) {
-  if (!formats.some((ending) => name.toLowerCase().endsWith(ending))) return say("file-kind", { endings: listed(formats) });
+  if (!hasEnding(name, formats)) return say("file-kind", { endings: listed(formats) });
   return size > limits.max_file ? say("file-large", { size: mebis(size), limit: mebis(limits.max_file) }) : "";
 }
 
 export function takeFiles(files, server, findRoute) {
   for (const file of files) {
     const reason = reasonAgainst(file, server);
-    const job = { name: file.name, file, findRoute, texts: null, done: [], before: 0, reason, status: reason ? "refused" : "stopped" };
+    const isWhole = !hasEnding(file.name, server.text_formats);
+    const job = { name: file.name, file, isWhole, findRoute, texts: null, done: [], before: 0, reason, status: reason ? "refused" : "stopped" };
     jobs.push(job);
     home.append(drawn(job));
     if (reason) update(job);
@@ -47,6 +51,26 @@ async function translate({ format, route }, texts, signal) {
   return translations.map(({ text }) => text);
 }
 
+async function translateTexts(job, signal) {
+  if (!job.texts) await divide(job, signal);
+  job.route ??= await job.findRoute(job.texts.join("\n"), signal);
+  while (job.done.length < job.texts.length) {
+    job.done.push(...(await translate(job, nextPart(job), signal)));
+    update(job);
+  }
+}
+
+// The server finds out the language of such a file where it is not chosen.
+async function translateWhole(job, signal) {
+  job.route = await job.findRoute(null, signal);
+  const form = new FormData();
+  for (const [name, value] of Object.entries(job.route)) if (value) form.append(name, value);
+  form.append("file", job.file);
+  const { translatedFileUrl } = await ask("translate_file", form, signal);
+  const answer = await request(`download_file/${translatedFileUrl.split("/").pop()}`, undefined, signal);
+  offer(job, await answer.blob());
+}
+
 // The texts of the next request.
 function nextPart({ texts, done }) {
   let [end, letters] = [done.length, 0];
@@ -62,19 +86,16 @@ async function run(job) {
   const { signal } = job.left;
   Object.assign(job, { status: "running", began: performance.now(), before: job.done.length, reason: "" });
   update(job);
+  const clock = job.isWhole && setInterval(() => update(job), 1000);
   try {
-    if (!job.texts) await divide(job, signal);
-    job.route ??= await job.findRoute(job.texts.join("\n"), signal);
-    while (job.done.length < job.texts.length) {
-      job.done.push(...(await translate(job, nextPart(job), signal)));
-      update(job);
-    }
+    await (job.isWhole ? translateWhole : translateTexts)(job, signal);
     job.status = "done";
   } catch (error) {
-    const isForever = !job.texts && NEVER.includes(error.status);
+    const isForever = !job.isWhole && !job.texts && NEVER.includes(error.status);
     job.status = signal.aborted ? "stopped" : isForever ? "refused" : "failed";
     job.reason = error.message;
   }
+  clearInterval(clock);
   if (job.done.length > 0 && jobs.includes(job)) keep(job);
   update(job);
 }
@@ -90,10 +111,14 @@ function headOf({ between, format, route }) {
 
 // The file so far: what is not translated yet stands as it was.
 function keep(job) {
-  if (job.address) URL.revokeObjectURL(job.address);
   const between = [headOf(job), ...job.between.slice(1)];
   const text = between.map((part, i) => part + (job.done[i] ?? job.texts[i] ?? "")).join("");
-  job.address = URL.createObjectURL(new Blob([job.ascii ? asReferences(text) : text], { type: job.file.type }));
+  offer(job, job.ascii ? asReferences(text) : text);
+}
+
+function offer(job, content) {
+  if (job.address) URL.revokeObjectURL(job.address);
+  job.address = URL.createObjectURL(new Blob([content], { type: job.file.type }));
   job.saved = job.name.replace(/\.([^.]+)$/, `.${job.route.target}.$1`);
 }
 
@@ -106,7 +131,11 @@ function remove(job) {
 
 function timeLeft({ done, texts, began, before }) {
   const each = (performance.now() - began) / (done.length - before);
-  const seconds = Math.ceil((each * (texts.length - done.length)) / 1000);
+  return timeOf(each * (texts.length - done.length));
+}
+
+function timeOf(milliseconds) {
+  const seconds = Math.ceil(milliseconds / 1000);
   return seconds < 90 ? say("seconds", { count: seconds }) : say("minutes", { count: Math.round(seconds / 60) });
 }
 
@@ -114,6 +143,7 @@ function stateOf(job) {
   if (job.status === "refused") return job.reason;
   if (job.status === "failed") return say("file-failed", { reason: job.reason });
   if (job.status !== "running") return say(`file-${job.status}`);
+  if (job.isWhole) return say("file-whole", { time: timeOf(performance.now() - job.began) });
   if (!job.texts) return say("loading");
   const progress = say("file-progress", { done: count(job.done.length), all: count(job.texts.length) });
   return job.done.length > job.before ? `${progress} · ${say("file-left", { time: timeLeft(job) })}` : progress;
@@ -133,7 +163,9 @@ function update(job) {
   if (!job.element?.isConnected) return;
   const { bar, text, tools } = job.parts;
   bar.hidden = job.status === "refused";
-  bar.value = job.done.length;
+  if (!job.isWhole) bar.value = job.done.length;
+  else if (job.status === "running") bar.removeAttribute("value");
+  else bar.value = job.status === "done" ? 1 : 0;
   text.textContent = stateOf(job);
   text.classList.toggle("refused", ["refused", "failed"].includes(job.status));
   if (job.shown === job.status) return;

@@ -360,9 +360,10 @@ function fileButton() {
   return make("label", { class: "tool", title: say("drop-here", { endings: listed(server.formats) }) }, icon("file"), make("span", {}, say("a-file")), input);
 }
 
-// The languages for a file: those that are chosen, its own where that is to be detected.
+// The languages for a file: those that are chosen, its own where that is to be detected; without a sample the server does.
 async function fileRoute(sample, signal) {
   if (state.source !== AUTO) return route();
+  if (sample === null) return { source: AUTO, target: state.target, model: "" };
   const { languages: guesses } = await ask("v1/detect", { text: sample.slice(0, SAMPLE) }, signal);
   const source = knownAmong(guesses).language;
   const targets = targetsOf(source);

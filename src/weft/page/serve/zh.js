@@ -74,6 +74,7 @@ export default {
   "file-large": "{size} MiB，上限是 {limit} MiB。",
   "file-empty": "里面没有文字。",
   "file-progress": "已完成 {done} 段，共 {all} 段",
+  "file-whole": "服务器正在翻译整个文件（{time}）……",
   "file-left": "大约还需 {time}",
   "file-done": "翻译完成。",
   "file-stopped": "已停止；完成的部分已保留。",

@@ -145,8 +145,10 @@ async def translate_file(
     document: Opened,
     languages: tuple[str | None, str],
     caller: Caller,
+    wish: Wish | None = None,
 ) -> bytes:
     """Translate a file, as `translate_texts` does a text."""
+    wish = wish or Wish()
     charge(document.texts)
     texts = list(dict.fromkeys(document.texts))
     src, tgt = languages
@@ -156,7 +158,7 @@ async def translate_file(
     if service.catalogue.is_same(src, tgt):
         return await document.written(None)
     needed = document.needs_alignment
-    found = await _translate(service, texts, needed, (src, tgt), caller, Wish())
+    found = await _translate(service, texts, needed, (src, tgt), caller, wish)
     return await document.written([_in_document(text, found[text]) for text in texts])
 
 

@@ -56,6 +56,20 @@ def refuse_other(model: ServedModel, code: str, own: str, param: str) -> None:
         raise OtherLanguages(model.id, model.src, model.tgt, param)
 
 
+def by_model(
+    catalogue: Catalogue, name: str, languages: tuple[str | None, str]
+) -> tuple[str, str]:
+    """Return the languages of a model that is named beside others. Raises UnknownModel, and
+    OtherLanguages where they are not the same.
+    """
+    served = catalogue.model(name, "translation")
+    own = (served.src, served.tgt)
+    for code, known, param in zip(languages, own, ("source", "target"), strict=True):
+        if code is not None:
+            refuse_other(served, code, known, param)
+    return own
+
+
 def _meant(code: str, known: Sequence[str]) -> str | None:
     """Return that of the known languages that a code means."""
     wanted = _readings(code.strip())

@@ -18,8 +18,8 @@ from weft.documents.document import (
 from weft.documents.registry import format_of
 from weft.errors import UsageError
 from weft.serve.bodies import Fields, MissingField, read_fields
-from weft.serve.dialects.answers import translate_file
-from weft.serve.dialects.codes import AUTO, served_language
+from weft.serve.dialects.answers import Wish, translate_file
+from weft.serve.dialects.codes import AUTO, by_model, served_language
 from weft.serve.dialects.described import FILE, TEXT, body
 from weft.serve.dialects.downloads import Downloads
 from weft.serve.dialects.replies import reply
@@ -42,7 +42,8 @@ class Files:
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
-        fields = {"file": FILE, "source": TEXT, "target": TEXT, "api_key": TEXT}
+        names = ("source", "target", "model", "api_key")
+        fields = {"file": FILE, **dict.fromkeys(names, TEXT)}
         required = ["file", "source", "target"]
         router.add_api_route(
             "/translate_file",
@@ -57,6 +58,9 @@ class Files:
         fields = await read_fields(request, self.service.limits)
         upload = fields.file("file")
         src, tgt = self._languages(fields)
+        wish = Wish(model=fields.text("model", "") or None)
+        if wish.model is not None:
+            src, tgt = by_model(self.service.catalogue, wish.model, (src, tgt))
         caller = caller_of(request)
         longer = self.service.limits.deadline * (_TIMES - 1)
         patient = replace(caller, deadline=caller.deadline + longer)
@@ -65,7 +69,7 @@ class Files:
             row = format_of(upload.name)
             async with self.reader.open(row, upload.file.read(), reading) as document:
                 content = await translate_file(
-                    self.service, document, (src, tgt), patient
+                    self.service, document, (src, tgt), patient, wish
                 )
         except UsageError as error:
             raise InvalidRequest(_without_name(error, upload.name), "file") from None
