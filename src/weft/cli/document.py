@@ -20,6 +20,7 @@ from weft.errors import DataError, UsageError
 if TYPE_CHECKING:
     from weft.documents.document import Document, Translated
     from weft.documents.registry import Format
+    from weft.predict.memory_use import MemoryUse
     from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
 
@@ -58,6 +59,17 @@ class Done:
     alignment: list[list[int]]
     words: list[dict[str, Any]] | None
     terms: list[dict[str, Any]] | None = None
+    memory: list[dict[str, Any]] | None = None
+    is_taken: bool = False
+
+    @property
+    def uses(self) -> "list[MemoryUse] | None":
+        """Return what a memory has of it."""
+        from weft.predict.memory_use import MemoryUse
+
+        if self.memory is None:
+            return None
+        return [MemoryUse(**use) for use in self.memory]
 
     @property
     def translated(self) -> "Translated":
@@ -333,6 +345,9 @@ def _done(
     terms = None
     if prediction.terms is not None:
         terms = [use.to_json() for use in prediction.terms]
+    memory = None
+    if prediction.memory is not None:
+        memory = [use.to_json() for use in prediction.memory]
     return Done(
         text=translated.text,
         score=prediction.score,
@@ -345,6 +360,8 @@ def _done(
         alignment=[list(link) for link in translated.alignment],
         words=words,
         terms=terms,
+        memory=memory,
+        is_taken=prediction.is_taken,
     )
 
 
@@ -369,8 +386,8 @@ def _report(
         guesses.see(done[text], number, document.place(number))
         guesses.unaligned += done[text].is_unaligned
         guesses.terms.update(use["status"] for use in done[text].terms or ())
-    few = [*guesses.of_alignments(), *guesses.of_terms()]
-    for line in few if as_json else guesses.lines():
+        guesses.see_memory(done[text].uses, done[text].is_taken)
+    for line in guesses.few() if as_json else guesses.lines():
         remark(f"weft: {line}")
     notes = [f"{note.place}: {note.text}" for note in document.notes]
     _show(notes, "such places")
@@ -393,6 +410,8 @@ def _objects(document: "Document[bytes]", done: Mapping[str, Done]) -> Iterator[
         }
         if one.terms is not None:
             value["terms"] = one.terms
+        if one.memory is not None:
+            value["memory"] = one.memory
         yield json.dumps(value, ensure_ascii=False) + "\n"
 
 

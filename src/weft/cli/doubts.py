@@ -48,7 +48,8 @@ def doubts_of(
         for use in prediction.terms or ()
         if use.reason
     ]
-    if 0 < len(prediction.n_best) < settings.n_best:
+    doubts += _of_memory(prediction)
+    if 0 < len(prediction.n_best) < settings.n_best and not prediction.is_taken:
         fewer = (
             f"fewer: only {len(prediction.n_best)} different of the {settings.n_best} "
             "translations asked for"
@@ -59,6 +60,25 @@ def doubts_of(
             fewer += "; a larger --exhaustive may give more"
         doubts.append(fewer)
     return doubts
+
+
+def near_matches(prediction: "Prediction") -> list[str]:
+    """Return what a memory offers: the nearest unit of the text, and of each of its sentences."""
+    nearest: dict[int, str] = {}
+    for use in prediction.memory or ():
+        if not use.taken:
+            found = f"near ({use.score:.0%}): {use.where} has {use.source!r}: {use.target!r}"
+            nearest.setdefault(use.start, found)
+    return list(nearest.values())
+
+
+def _of_memory(prediction: "Prediction") -> list[str]:
+    """Return the doubts about units that were taken with other numbers."""
+    return [
+        f"memory: {use.where} has {use.source!r}; its translation is taken with the numbers of this text"
+        for use in prediction.memory or ()
+        if use.kind == "repaired" and use.taken
+    ]
 
 
 def _of_what_is_missing(

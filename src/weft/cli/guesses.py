@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification
+    from weft.predict.memory_use import MemoryUse
+    from weft.predict.prediction import Prediction
 
 MOST_SHOWN = 10  # words that are named
 MOST_NUMBERS = 5  # lines that are named
@@ -36,6 +38,9 @@ class Guesses:
         self.words: dict[str, None] = {}
         self.numbers: list[str] = []  # of the first lines with such words
         self.terms = Counter[str]()  # of a glossary, by what became of them
+        self.memory: Counter[str] | None = (
+            None  # of texts, by what a memory has of them
+        )
         self.texts = self.with_unknown = self.unsure = self.unaligned = 0
 
     def see(
@@ -57,9 +62,52 @@ class Guesses:
         self.unsure += answer.unsure
         return new
 
+    def see_translation(
+        self, prediction: "Prediction", number: int, name: str = ""
+    ) -> None:
+        """Count a translation, and what became of the glossary's terms and of the memory."""
+        self.see(prediction, number, name)
+        self.unaligned += prediction.is_unaligned
+        self.terms.update(use.status for use in prediction.terms or ())
+        self.see_memory(prediction.memory, prediction.is_taken)
+
+    def see_memory(self, uses: Sequence["MemoryUse"] | None, is_taken: bool) -> None:
+        """Count a text by what a memory has of it; None: there is no memory."""
+        if uses is None:
+            return
+        if self.memory is None:
+            self.memory = Counter()
+        taken = [use for use in uses if use.taken]
+        self.memory["texts"] += 1
+        self.memory["whole"] += is_taken
+        self.memory["in part"] += bool(taken) and not is_taken
+        self.memory["repaired"] += any(use.kind == "repaired" for use in taken)
+        self.memory["near"] += bool(uses) and not taken
+
     def lines(self) -> list[str]:
         """Return the notes on all texts seen; none where nothing was guessed."""
-        return [*self._of_words(), *self._of_unsure(), *self.of_terms()]
+        return [*self._of_words(), *self._of_unsure(), *self._of_use()]
+
+    def few(self) -> list[str]:
+        """Return the notes that are no summary of what each line of JSON says, too."""
+        return [*self.of_alignments(), *self._of_use()]
+
+    def _of_use(self) -> list[str]:
+        return [*self.of_terms(), *self.of_memory()]
+
+    def of_memory(self) -> list[str]:
+        """Say how many texts were taken from a memory, and for how many it has something near."""
+        counts = self.memory
+        if counts is None:
+            return []
+        parts = [f"{counts['whole']:,} of {counts['texts']:,} taken"]
+        if counts["in part"]:
+            parts.append(f"{counts['in part']:,} in part")
+        if counts["repaired"]:
+            parts.append(f"{counts['repaired']:,} of these with other numbers")
+        if counts["near"]:
+            parts.append(f"{counts['near']:,} more have near matches")
+        return [f"memory: {', '.join(parts)}"]
 
     def _of_words(self) -> list[str]:
         if not self.words:

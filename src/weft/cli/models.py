@@ -1,7 +1,7 @@
 """The models that a verb opens, and what makes an output depend on them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from weft.folder.layout import newer_state, refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.glossary import Glossary
+    from weft.data.memory import Memory
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
     from weft.tasks.task import Task
@@ -29,6 +30,7 @@ class Translators:
     precision: str
     kernels: str
     glossary: Path | None = None
+    memories: tuple[str, ...] = ()
 
     def open(self) -> "Opened":
         """Load them. Raises UsageError where they cannot translate together."""
@@ -40,6 +42,8 @@ class Translators:
         refuse_idle(self.precision, model.engine)
         if self.glossary is not None:
             model = model.with_glossary(glossary_for(model, self.glossary))
+        if self.memories:
+            model = model.with_memory(memory_for(model, self.memories))
         return Opened(task, model)
 
     def facts(
@@ -51,6 +55,7 @@ class Translators:
             **facts_of(self.folder, sha256),
             **asdict(settings),
             "glossary": glossary,
+            "memories": [sha256_of(path) for path in _files_of(self.memories)],
             "engine": found.model.engine is not None,
             "ensemble": [digest_of(other) for other in self.others],
             "precision": found.task.machine.precision,
@@ -73,6 +78,24 @@ def glossary_for(model: "Translator", path: Path) -> "Glossary":
     for note in glossary.notes:
         remark(f"weft: {path}: {note}")
     return glossary
+
+
+def memory_for(model: "Translator", data: Sequence[str]) -> "Memory":
+    """Read the memory in files for a translator's languages, and say what is doubtful."""
+    from weft.console import stages
+    from weft.data.memory import read_memory
+
+    with stages.showing(""):
+        memory = read_memory(data, model.src_lang, model.tgt_lang)
+    for note in (*memory.notes, *memory.doubts):
+        remark(f"weft: {note}")
+    return memory
+
+
+def _files_of(memories: Sequence[str]) -> list[Path]:
+    from weft.data.corpus import split_at_comma
+
+    return [path for data in memories for path in split_at_comma(data)]
 
 
 def facts_of(folder: Path, sha256: str) -> dict[str, Any]:

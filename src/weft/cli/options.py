@@ -117,6 +117,15 @@ GlossaryFile = Annotated[
         "a term without a target stays as it is.",
     ),
 ]
+MemoryFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--memory",
+        metavar="FILE",
+        help="Pairs translated before, in TMX, XLIFF, PO, TSV, CSV or JSON lines: exact matches are "
+        "taken, near ones told. Repeatable.",
+    ),
+]
 UsesShortlist = Annotated[
     bool | None,
     typer.Option(

@@ -21,6 +21,7 @@ from weft.console.wording import remark
 from weft.errors import DataError, UsageError
 
 CHUNK = 1024  # lines that are processed together
+FEW = 20
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Lines:
     sha256: str = ""
     rows: Iterator[Any] | None = None
     unit: str = "line"
+
+    @property
+    def is_short(self) -> bool:
+        """Return whether the texts are so few that something may be said of each."""
+        return self.chunk == 1 or (self.count or FEW + 1) <= FEW
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from weft.cli.answers import (
     translation_cells,
 )
 from weft.cli.document import Asked, document_of, translate_document
-from weft.cli.doubts import doubts_of
+from weft.cli.doubts import doubts_of, near_matches
 from weft.cli.guesses import GuessedLabels, Guesses
 from weft.cli.models import Translators, facts_of, naming_options, opened, refuse_idle
 from weft.cli.options import (
@@ -38,6 +38,7 @@ from weft.cli.options import (
     Kernels,
     LengthPenalty,
     Mbr,
+    MemoryFiles,
     MinP,
     NoRepeatNgrams,
     NumBest,
@@ -103,6 +104,7 @@ def translate(
     no_repeat_ngrams: NoRepeatNgrams = 0,
     shortlist: UsesShortlist = None,
     glossary: GlossaryFile = None,
+    memory: MemoryFiles = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,
@@ -133,7 +135,7 @@ def translate(
             no_repeat_ngrams=no_repeat_ngrams,
             shortlist=shortlist,
         )
-    models = Translators(folder, ensemble or [], precision, kernels, glossary)
+    models = Translators(folder, ensemble or [], precision, kernels, glossary, memories)
     names = tuple(columns or ())
     document = document_of(text or [], input_file, names, as_document)
     if document is not None:
@@ -166,10 +168,11 @@ def translate(
                 predictions = model.translate_stream(rest, settings, chunk=source.chunk)
             triples = zip(predictions, texts, rows, strict=False)
             for number, (prediction, line, row) in enumerate(triples, start=first + 1):
-                guesses.see(prediction, number, named_row(number, row, form))
-                guesses.unaligned += prediction.is_unaligned
-                guesses.terms.update(use.status for use in prediction.terms or ())
+                name = named_row(number, row, form)
+                guesses.see_translation(prediction, number, name)
                 doubts = doubts_of(prediction, line, task.config, settings)
+                if source.is_short:
+                    doubts += near_matches(prediction)
                 if table is not None:
                     cells = translation_cells(prediction, doubts)
                     output = table.row(row, cells)
@@ -362,8 +365,7 @@ def _write(
     if told > MOST_DOUBTS and not is_typed:
         more = f"{told - MOST_DOUBTS:,} more such doubts"
         remark(f"weft: {more}; with --json each line says what is doubtful about it")
-    few = [*guesses.of_alignments(), *guesses.of_terms()]
-    for line in few if as_json else guesses.lines():
+    for line in guesses.few() if as_json else guesses.lines():
         remark(f"weft: {line}")
 
 
