@@ -4,7 +4,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -60,7 +60,8 @@ class Done:
     words: list[dict[str, Any]] | None
     terms: list[dict[str, Any]] | None = None
     memory: list[dict[str, Any]] | None = None
-    is_taken: bool = False
+    offers: list[dict[str, Any]] = field(default_factory=list)
+    taken: str = ""
 
     @property
     def uses(self) -> "list[MemoryUse] | None":
@@ -77,7 +78,7 @@ class Done:
         from weft.documents.document import Doubt, Translated
 
         alignment = [(a, b, c, d) for a, b, c, d in self.alignment]
-        doubt = Doubt(tuple(self.remarks), self.confidence)
+        doubt = Doubt.from_json(asdict(self))
         return Translated(self.text, alignment, doubt)
 
 
@@ -361,7 +362,8 @@ def _done(
         words=words,
         terms=terms,
         memory=memory,
-        is_taken=prediction.is_taken,
+        offers=[asdict(offer) for offer in translated.doubt.offers],
+        taken=translated.doubt.taken,
     )
 
 
@@ -386,7 +388,7 @@ def _report(
         guesses.see(done[text], number, document.place(number))
         guesses.unaligned += done[text].is_unaligned
         guesses.terms.update(use["status"] for use in done[text].terms or ())
-        guesses.see_memory(done[text].uses, done[text].is_taken)
+        guesses.see_memory(done[text].uses, bool(done[text].taken))
     for line in guesses.few() if as_json else guesses.lines():
         remark(f"weft: {line}")
     notes = [f"{note.place}: {note.text}" for note in document.notes]

@@ -100,13 +100,15 @@ class Guesses:
         counts = self.memory
         if counts is None:
             return []
-        parts = [f"{counts['whole']:,} of {counts['texts']:,} taken"]
+        texts = "texts" if counts["texts"] > 1 else "text"
+        taken = f"{counts['whole']:,} of {counts['texts']:,} {texts} taken"
+        if counts["repaired"]:
+            taken += f" ({counts['repaired']:,} with other numbers)"
+        parts = [taken]
         if counts["in part"]:
             parts.append(f"{counts['in part']:,} in part")
-        if counts["repaired"]:
-            parts.append(f"{counts['repaired']:,} of these with other numbers")
         if counts["near"]:
-            parts.append(f"{counts['near']:,} more have near matches")
+            parts.append(f"near matches for {counts['near']:,} more")
         return [f"memory: {', '.join(parts)}"]
 
     def _of_words(self) -> list[str]:

@@ -135,7 +135,9 @@ def translate(
             no_repeat_ngrams=no_repeat_ngrams,
             shortlist=shortlist,
         )
-    models = Translators(folder, ensemble or [], precision, kernels, glossary, memories)
+    models = Translators(
+        folder, ensemble or [], precision, kernels, glossary, tuple(memory or ())
+    )
     names = tuple(columns or ())
     document = document_of(text or [], input_file, names, as_document)
     if document is not None:

@@ -93,9 +93,8 @@ def _written(document: Document[bytes], answer: Any) -> bytes:
         return unchanged(document)
     translated = []
     for text, alignment, doubt in answer:
-        remarks = tuple(doubt["remarks"])
         links = [(a, b, c, d) for a, b, c, d in alignment]
-        translated.append(Translated(text, links, Doubt(remarks, doubt["confidence"])))
+        translated.append(Translated(text, links, Doubt.from_json(doubt)))
     return fill_document(document, translated)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from weft.errors import UsageError
 
@@ -79,15 +79,45 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """A unit of a translation memory that is much like a segment.
+
+    `score` says how much, up to 1; `where` is its file and line.
+    """
+
+    source: str
+    target: str
+    score: float
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.where} ({self.score:.0%}): {self.source} = {self.target}"
+
+
+@dataclass(frozen=True)
 class Doubt:
     """Doubt of a translation, for the person who checks it.
 
     `remarks` are sentences, none where nothing is suspected. `confidence` is a probability, None
-    where there is none.
+    where there is none. `offers` are what a translation memory has for the segment; where the
+    translation itself was `taken` from there, that says how: "exact", or "repaired" with the
+    numbers of the segment.
     """
 
     remarks: tuple[str, ...] = ()
     confidence: float | None = None
+    offers: tuple[Offer, ...] = ()
+    taken: str = ""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Doubt":
+        """Read what `dataclasses.asdict` wrote, and JSON after it."""
+        return cls(
+            tuple(value["remarks"]),
+            value["confidence"],
+            tuple(Offer(**offer) for offer in value["offers"]),
+            value["taken"],
+        )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from weft.documents.document import Doubt, Translated
+from weft.documents.document import Doubt, Offer, Translated
 from weft.predict.prediction import Prediction
 
 _MOST_WORDS = 10  # that a remark names
@@ -15,7 +15,12 @@ def for_document(text: str, prediction: Prediction) -> Translated:
     Where the model answers nothing the text itself stays, with a remark: no document loses what it
     says.
     """
-    doubt = Doubt(tuple(remarks(text, prediction)), _probability(prediction))
+    doubt = Doubt(
+        tuple(remarks(text, prediction)),
+        _probability(prediction),
+        tuple(_offers(text, prediction)),
+        _taken(prediction),
+    )
     if text.strip() and not prediction.text.strip():
         return Translated(text, (), doubt)
     return Translated(prediction.text, alignment_of(prediction), doubt)
@@ -48,6 +53,9 @@ def remarks(text: str, prediction: Prediction) -> Iterator[str]:
         yield "It is far shorter than usual; something may be missing."
     if prediction.unsure:
         yield "The model is less sure than usual."
+    for use in prediction.memory or ():
+        if use.taken and use.kind == "repaired":
+            yield f"With other numbers than in the translation memory, {use.where}: {use.source}"
     if words := prediction.unknown_words:
         named = ", ".join(words[:_MOST_WORDS])
         if len(words) > _MOST_WORDS:
@@ -55,7 +63,26 @@ def remarks(text: str, prediction: Prediction) -> Iterator[str]:
         yield f"Never seen in training: {named}."
 
 
+def _offers(text: str, prediction: Prediction) -> Iterator[Offer]:
+    """Yield what a memory has for a text, and not for one of its sentences alone."""
+    start = len(text) - len(text.lstrip())
+    end = len(text.rstrip())
+    for use in prediction.memory or ():
+        if not use.taken and (use.start, use.end) == (start, end):
+            yield Offer(use.source, use.target, use.score, use.where)
+
+
+def _taken(prediction: Prediction) -> str:
+    """Return how the whole translation was taken from a memory; empty where it was not."""
+    if not prediction.is_taken:
+        return ""
+    kinds = {use.kind for use in prediction.memory or () if use.taken}
+    return "repaired" if "repaired" in kinds else "exact"
+
+
 def _probability(prediction: Prediction) -> float | None:
-    """Return the probability of a token of the translation, the geometric mean of all."""
-    log_prob = prediction.confidence
+    """Return the probability of a token of the translation, the geometric mean of all; None where
+    a memory had the translation.
+    """
+    log_prob = None if prediction.is_taken else prediction.confidence
     return None if log_prob is None else math.exp(log_prob)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from document_differ import diff_po  # tools/
 from document_samples import RULES, reverse, upper
-from weft.documents.document import Doubt, Reading, Translated
+from weft.documents.document import Doubt, Offer, Reading, Translated, Written
 from weft.documents.driver import translate_document, unchanged
 from weft.documents.formats.lines import lines_of
 from weft.documents.formats.po import _entries, _string, _width_of_file, open_po
@@ -161,6 +161,20 @@ def test_doubt_makes_a_fuzzy_entry_with_a_comment() -> None:
     new = translate_document(opened(HEADER + bare), lambda _: answer).decode()
     assert polib.pofile(new)[0].fuzzy
     assert new.endswith('#, fuzzy\nmsgid "Open it"\nmsgstr "x"\n')
+
+
+def test_what_a_memory_offers_or_gave_is_a_comment() -> None:
+    near = Offer("The\ncat", "Die Katze", 0.75, "old.po:12")
+    text = 'msgid ""\nmsgstr ""\n\n# a hint\n#: a.c:1\nmsgid "A cat"\nmsgstr ""\n'
+    document = opened(text)
+    found = document.write([Written("Eine Katze", Doubt(offers=(near,)))]).decode()
+    assert found.endswith(
+        "# a hint\n# Translation memory, old.po:12 (75%): The cat = Die Katze\n#: a.c:1\n"
+        'msgid "A cat"\nmsgstr "Eine Katze"\n'
+    )
+    doubt = Doubt(("With other numbers.",), taken="repaired")
+    found = document.write([Written("Eine Katze", doubt)]).decode()
+    assert "# Translation memory: With other numbers.\n#: a.c:1\n#, fuzzy\n" in found
 
 
 def test_forms_of_the_plural_are_those_of_the_header() -> None:

@@ -11,7 +11,7 @@ from lxml import etree
 
 from document_differ import diff_units  # tools/
 from document_samples import RULES, reverse, upper
-from weft.documents.document import Doubt, Reading, Translated, Written
+from weft.documents.document import Doubt, Offer, Reading, Translated, Written
 from weft.documents.driver import translate_document, unchanged
 from weft.documents.formats.bilingual import Bilingual
 from weft.documents.formats.xliff import open_xliff
@@ -221,6 +221,46 @@ def test_doubts_become_states_and_notes() -> None:
     ) in found
     assert "<note>a hint</note><note appliesTo=" in found
     assert diff_units(TWO.encode(), found.encode()) == []
+
+
+def test_what_a_memory_offers_stands_beside_the_target() -> None:
+    near = Offer("An <old> one\0", "Ein altes & gutes", 0.833, 'a "b".tmx:7')
+    doubt = Doubt(offers=(near,))
+    document = opened(ONE)
+    written = [Written(segment.source, doubt) for segment in document.segments]
+    found = document.write(written).decode()
+    tree = etree.fromstring(found.encode())
+    space = {"x": "urn:oasis:names:tc:xliff:document:1.2"}
+    offered = tree.findall(".//x:alt-trans[@match-quality='83%']", space)
+    assert len(offered) == len(document.segments)
+    for one in offered:
+        assert one.get("origin") == near.where
+        assert [part.text for part in one] == ["An <old> one\ufffd", near.target]
+        unit = one.getparent()
+        assert unit is not None
+        (target,) = unit.findall("x:target", space)
+        assert target.get("state") == "translated"
+    assert diff_units(ONE.encode(), found.encode()) == []
+    document = opened(SEGMENTED)
+    written = [Written(segment.source, doubt) for segment in document.segments]
+    assert "alt-trans" not in document.write(written).decode()
+    document = opened(TWO)
+    written = [Written(segment.source, doubt) for segment in document.segments]
+    found = document.write(written).decode()
+    note = 'Segment s1: Translation memory, a "b".tmx:7 (83%): An &lt;old&gt; one'
+    assert note.replace('"', "&quot;") in found or note in found
+    assert 'subState="weft' not in found
+    assert diff_units(TWO.encode(), found.encode()) == []
+
+
+def test_what_was_taken_from_a_memory_is_qualified_so() -> None:
+    for taken, qualifier in (("exact", "exact-match"), ("repaired", "fuzzy-match")):
+        document = opened(ONE)
+        doubt = Doubt(taken=taken)
+        written = [Written(segment.source, doubt) for segment in document.segments]
+        found = document.write(written).decode()
+        assert f'state-qualifier="{qualifier}"' in found
+        assert "leveraged-mt" not in found
 
 
 @pytest.mark.parametrize("rule", RULES)

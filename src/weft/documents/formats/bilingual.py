@@ -144,11 +144,20 @@ def _has(encoding: str, character: str) -> bool:
 
 
 def joined(translations: Sequence[Written]) -> Doubt:
-    """Return the doubt of a unit: all remarks, and the least confidence."""
+    """Return the doubt of a unit: all remarks, and the least confidence; what a memory offers for
+    parts of a unit is not offered for the whole.
+    """
+    if len(translations) == 1:
+        return translations[0].doubt
     remarks = chain.from_iterable(written.doubt.remarks for written in translations)
     found = [written.doubt.confidence for written in translations]
     known = [confidence for confidence in found if confidence is not None]
-    return Doubt(tuple(dict.fromkeys(remarks)), min(known, default=None))
+    taken = {written.doubt.taken for written in translations}
+    return Doubt(
+        tuple(dict.fromkeys(remarks)),
+        min(known, default=None),
+        taken=taken.pop() if len(taken) == 1 else "",
+    )
 
 
 def remark_of(doubt: Doubt) -> str:

@@ -336,6 +336,10 @@ def _comments(
             continue
         kept.append(_without_fuzzy(text) if text.startswith("#,") else text)
     kept = [text for text in kept if text]
+    for doubt in doubts:
+        kept[_own(kept) : _own(kept)] = [
+            _one_line(f"# Translation memory, {offer}") for offer in doubt.offers
+        ]
     remarks = list(dict.fromkeys(said for doubt in doubts for said in doubt.remarks))
     return _with_review(kept, remarks, doubts) if remarks else kept
 
@@ -349,16 +353,26 @@ def _without_fuzzy(line: str) -> str:
     return f"#, {', '.join(flags)}" if flags else ""
 
 
+def _own(comments: Sequence[str]) -> int:
+    """Return the place after the comments of translators."""
+    is_own = [re.match(r"#(?:\s|$)", text) is not None for text in comments]
+    return is_own.index(False) if False in is_own else len(comments)
+
+
+def _one_line(comment: str) -> str:
+    return " ".join(comment.split())
+
+
 def _with_review(
     comments: list[str], remarks: Sequence[str], doubts: Sequence[Doubt]
 ) -> list[str]:
     """Add the flag fuzzy, and a comment of the translator that says why."""
     known = [doubt.confidence for doubt in doubts if doubt.confidence is not None]
     share = f" (confidence {min(known):.2f})" if known else ""
-    said = " ".join(" ".join(remarks).split())
-    is_own = [re.match(r"#(?:\s|$)", text) is not None for text in comments]
-    place = is_own.index(False) if False in is_own else len(comments)
-    comments.insert(place, f"# Machine translation{share}: {said}")
+    is_taken = all(doubt.taken for doubt in doubts)
+    by = "Translation memory" if is_taken else "Machine translation"
+    comment = _one_line(f"# {by}{share}: {' '.join(remarks)}")
+    comments.insert(_own(comments), comment)
     for number, text in enumerate(comments):
         if text.startswith("#,"):
             comments[number] = f"#, fuzzy,{text[2:]}"

@@ -7,7 +7,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from weft.documents.document import Doubt, Kind, Note, Reading, TextDocument, Written
+from weft.documents.document import (
+    Doubt,
+    Kind,
+    Note,
+    Offer,
+    Reading,
+    TextDocument,
+    Written,
+)
 from weft.documents.formats.bilingual import (
     Bilingual,
     Unit,
@@ -28,6 +36,7 @@ from weft.documents.formats.tree import (
     Edit,
     Element,
     XmlTree,
+    allowed,
     named,
     opened,
     prefix_of,
@@ -46,6 +55,8 @@ _LANGUAGE = f"{XML} lang"
 # what Angular calls the two halves of a pair
 # and what tells those of one name apart, but for the closing one
 _COUNT = re.compile(r"_\d+$")
+# what states how a target was taken from a memory
+_QUALIFIERS = {"": "leveraged-mt", "exact": "exact-match", "repaired": "fuzzy-match"}
 _HALVES = {"START_": Kind.OPEN, "CLOSE_": Kind.CLOSE}
 
 
@@ -312,7 +323,7 @@ class _Writer:
         tag = self._tag()
         tag = with_attribute(tag, "state", state)
         if not self.is_copy:
-            tag = with_attribute(tag, "state-qualifier", "leveraged-mt")
+            tag = with_attribute(tag, "state-qualifier", _QUALIFIERS[doubt.taken])
         whole = f"{opened(tag)}{text}</{named(tag)}>"
         indent = self.tree.indent(self.source)
         after = "".join(self._after(text, doubt, indent))
@@ -334,9 +345,26 @@ class _Writer:
         return tag
 
     def _after(self, text: str, doubt: Doubt, indent: str) -> Iterator[str]:
-        """Yield what stands after a target that is in doubt."""
-        if not doubt.remarks:
-            return
+        """Yield what stands after a target: a note of doubt, and what a memory offers."""
+        if doubt.remarks:
+            yield from self._noted(text, doubt, indent)
+        if self.is_whole:
+            for offer in doubt.offers:
+                yield self._offered(offer, indent)
+
+    def _offered(self, offer: Offer, indent: str) -> str:
+        prefix = prefix_of(self.source.token.raw)
+        tag = f"<{prefix}alt-trans>"
+        tag = with_attribute(tag, "match-quality", f"{offer.score:.0%}")
+        tag = with_attribute(tag, "origin", allowed(offer.where))
+        source = written_as_xml(allowed(offer.source))
+        target = written_as_xml(allowed(offer.target))
+        return (
+            f"{indent}{tag}<{prefix}source>{source}</{prefix}source>"
+            f"<{prefix}target>{target}</{prefix}target></{prefix}alt-trans>"
+        )
+
+    def _noted(self, text: str, doubt: Doubt, indent: str) -> Iterator[str]:
         prefix = prefix_of(self.source.token.raw)
         remark = written_as_xml(remark_of(doubt))
         yield f'{indent}<{prefix}note from="Weft" annotates="target">{remark}</{prefix}note>'

@@ -6,7 +6,7 @@ Source: XLIFF Version 2.1 (OASIS Standard, 2018), section 4, "Detailed Specifica
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from weft.documents.document import Doubt, Kind, Note, Reading, TextDocument, Written
+from weft.documents.document import Kind, Note, Reading, TextDocument, Written
 from weft.documents.formats.bilingual import (
     Bilingual,
     Unit,
@@ -27,6 +27,7 @@ from weft.documents.formats.tree import (
     Edit,
     Element,
     XmlTree,
+    allowed,
     named,
     opened,
     prefix_of,
@@ -207,7 +208,10 @@ class _Writer:
         for place, target in zip(self.places, targets, strict=True):
             yield from self._written(place, target)
             if target.doubt.remarks:
-                notes.append(self._note(place.segment, target.doubt))
+                notes.append(self._note(place.segment, remark_of(target.doubt)))
+            for offer in target.doubt.offers:
+                offered = allowed(f"Translation memory, {offer}")
+                notes.append(self._note(place.segment, offered))
         if notes:
             yield self._noted(notes)
 
@@ -237,11 +241,11 @@ class _Writer:
             tag = with_attribute(tag, "xml:space", space)
         return tag
 
-    def _note(self, segment: Element, doubt: Doubt) -> str:
+    def _note(self, segment: Element, text: str) -> str:
         prefix = prefix_of(self.unit.token.raw)
         number = segment.get("id")
         which = f"Segment {number}: " if number else ""
-        remark = written_as_xml(which + remark_of(doubt))
+        remark = written_as_xml(which + text)
         return (
             f'<{prefix}note appliesTo="target" category="weft">{remark}</{prefix}note>'
         )

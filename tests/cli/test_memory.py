@@ -1,0 +1,149 @@
+"""weft translate --memory: what is taken and what is near, for lines and documents."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft import DEMO
+
+Command = Callable[..., Any]
+TEA = "Anna drinks tea in the library."
+BOOKS = "The teacher reads 37 books."
+BICYCLE = "The teacher bought a bicycle."
+REPAIRED = "its translation is taken with the numbers of this text"
+UNITS = f"""{TEA}\t喝茶。
+{BOOKS.replace("37", "12")}\t老师读12本书。
+The teacher bought a book.\t买书。
+"""
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    path = tmp_path / "old.tsv"
+    path.write_text(UNITS, "utf-8")
+    return path
+
+
+def test_lines_are_taken_and_counted(
+    command: Command, old: Path, tmp_path: Path
+) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text(f"{TEA}\n{BOOKS}\n{BICYCLE}\n{BICYCLE} {TEA}\n", "utf-8")
+    plain = command("translate", DEMO, "--input", lines)
+    ended = command("translate", DEMO, "--input", lines, "--memory", old)
+    assert ended.code == 0
+    assert ended.lines[:2] == ["喝茶。", "老师读37本书。"]
+    assert ended.lines[2] == plain.lines[2]
+    assert ended.lines[3] == f"{plain.lines[2]}喝茶。"
+    assert ended.err.strip().split("\n") == [
+        f"weft: line 2: memory: {old}:2 has 'The teacher reads 12 books.'; {REPAIRED}",
+        f"weft: line 3: near (83%): {old}:3 has 'The teacher bought a book.': '买书。'",
+        f"weft: line 4: near (83%): {old}:3 has 'The teacher bought a book.': '买书。'",
+        *(line for line in ended.err.split("\n") if "less sure" in line),
+        "weft: memory: 2 of 4 texts taken (1 with other numbers), 1 in part, near matches for 1 more",
+    ]
+    assert "memory" not in plain.err
+
+
+def test_json_has_every_match_with_its_place(command: Command, old: Path) -> None:
+    text = f"{BICYCLE} {TEA}"
+    ended = command("translate", DEMO, text, "--memory", old, "--json")
+    found = json.loads(ended.lines[0])["memory"]
+    near, exact = found
+    assert [text[use["start"] : use["end"]] for use in found] == [BICYCLE, TEA]
+    assert (near["score"], near["taken"]) == (pytest.approx(5 / 6), False)
+    assert exact == {
+        "start": len(BICYCLE) + 1,
+        "end": len(text),
+        "source": TEA,
+        "target": "喝茶。",
+        "score": 1.0,
+        "kind": "exact",
+        "where": f"{old}:1",
+        "taken": True,
+    }
+
+
+def test_a_later_file_wins_and_that_is_said(
+    command: Command, old: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new.tsv"
+    new.write_text(f"{TEA}\t安娜喝茶。\n", "utf-8")
+    ended = command("translate", DEMO, TEA, "--memory", old, "--memory", new)
+    assert ended.lines == ["安娜喝茶。"]
+    assert f"weft: {old}:1: {new}:1 has another target for its source" in ended.err
+
+
+def test_documents_have_their_tags_round_the_words_of_a_unit(
+    command: Command, old: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    head = '<meta charset="utf-8">'
+    marked = TEA.replace("tea", "<b>tea</b>")
+    page.write_text(f"{head}<p>{marked}</p><p>{BOOKS}</p><p>{BICYCLE}</p>", "utf-8")
+    ended = command("translate", DEMO, page, "--memory", old)
+    assert ended.code == 0
+    written = (tmp_path / "page.zh.html").read_text("utf-8")
+    assert "<p>老师读37本书。</p>" in written
+    assert written.replace("<b>", "").replace("</b>", "").count("喝茶。") == 1
+    assert "<b>" in written
+    said = "weft: memory: 2 of 3 texts taken (1 with other numbers), near matches for 1 more"
+    assert said in ended.err
+
+
+def test_formats_of_translators_say_what_came_from_where(
+    command: Command, old: Path, tmp_path: Path
+) -> None:
+    messages = tmp_path / "app.po"
+    entries = "".join(
+        f'msgid "{text}"\nmsgstr ""\n\n' for text in (TEA, BOOKS, BICYCLE)
+    )
+    messages.write_text(f'msgid ""\nmsgstr ""\n\n{entries}', "utf-8")
+    ended = command("translate", DEMO, messages, "--memory", old, "--json")
+    assert ended.code == 0
+    objects = [json.loads(line) for line in ended.lines]
+    assert [one["memory"][0]["kind"] for one in objects] == ["exact", "repaired", "near"]  # fmt: skip
+    written = (tmp_path / "app.zh.po").read_text("utf-8")
+    assert f'\nmsgid "{TEA}"\nmsgstr "喝茶。"\n' in written
+    assert "# Translation memory: With other numbers than in" in written
+    assert f"# Translation memory, {old}:3 (83%): The teacher bought a book." in written
+    # the same command again continues a whole file, and another memory makes another one
+    assert ended.err.count("memory: 2 of 3 texts taken") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("none.tmx", None, "no such file"),
+        ("empty.tsv", "", "empty"),
+        ("a.po", 'msgid "a"\nmsgstr ""\n', "no unit with text on both sides"),
+        ("a.docx", "no text", "an office document"),
+    ],
+)
+def test_what_is_no_memory_is_one_line(
+    command: Command, tmp_path: Path, name: str, content: str | None, said: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content, "utf-8")
+    ended = command("translate", DEMO, TEA, "--memory", path)
+    assert (ended.code, ended.lines) == (3, [])
+    assert said in ended.err
+    assert len(ended.err.strip().split("\n")) == 1
+
+
+def test_a_memory_in_other_languages_is_refused(
+    command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "old.tmx"
+    path.write_text(
+        '<tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>a</seg></tuv>'
+        '<tuv xml:lang="de"><seg>b</seg></tuv></tu></body></tmx>',
+        "utf-8",
+    )
+    ended = command("translate", DEMO, TEA, "--memory", path)
+    assert (ended.code, ended.lines) == (3, [])
+    assert "no segments in zh" in ended.err
