@@ -71,7 +71,8 @@ data.tokenizer_file: config data.pipeline
 data.merges:
 data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data.places data.scripts data.tokenizer_file\
  data.vocabulary
-data.hints: data.tokenizer
+data.spans: data.tokenizer
+data.hints: data.scripts data.tokenizer
 data.store: data.hints data.tokenizer folder.durable
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer

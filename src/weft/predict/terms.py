@@ -1,10 +1,9 @@
 """A glossary's terms in rows: as the tokens that a search must write, and as they were written."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from weft.data.glossary import (
     lowered_text,
 )
 from weft.data.scripts import is_spaceless_letter
+from weft.data.spans import TokenSpans
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.decoder import Tokens
 from weft.decoding.terms import MOST_TERMS, Term, Terms
@@ -151,7 +151,7 @@ class RowTerms:
     @cached_property
     def _spans(self) -> list[tuple[int, int] | None]:
         """List the tokens of each term."""
-        spans = _Spans(self.finder.src_tokenizer, self.ids, self.line)
+        spans = TokenSpans(self.finder.src_tokenizer, self.ids[:-1], self.line)
         return [spans.of(one.start, one.end) for one in self.occurrences]
 
     @cached_property
@@ -349,33 +349,3 @@ def _places(tokens: Sequence[int], form: Sequence[int]) -> Iterator[int]:
     for place in range(len(tokens) - len(form) + 1):
         if tuple(tokens[place : place + len(form)]) == tuple(form):
             yield place
-
-
-class _Spans:
-    """The tokens of a row by the characters of its line."""
-
-    def __init__(self, tokenizer: Tokenizer, ids: Sequence[int], line: str) -> None:
-        self._ids = ids[:-1]  # without eos
-        spelled = tokenizer.spell_each(self._ids)
-        written = len(tokenizer.spell(self._ids))
-        leading = sum(map(len, spelled)) - written
-        # where each token ends among the bytes of the normalized line
-        self._ends = [end - leading for end in accumulate(map(len, spelled))]
-        normal = tokenizer.normalize(line)
-        self._starts = tokenizer.starts(line)
-        sizes = (len(character.encode("utf-8", "replace")) for character in normal)
-        self._bytes = list(accumulate(sizes, initial=0))
-
-    def of(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return the first token of some characters and the one after their last; None where the
-        row ends before them.
-        """
-        first = bisect_left(self._starts, start)
-        last = bisect_left(self._starts, end)
-        if last <= first or not self._ends:
-            return None
-        begin = bisect_right(self._ends, self._bytes[first])
-        stop = bisect_left(self._ends, self._bytes[last])
-        if stop >= len(self._ends) or begin > stop:
-            return None
-        return begin, stop + 1
