@@ -73,7 +73,10 @@ data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data
  data.vocabulary
 data.spans: data.tokenizer
 data.hints: data.scripts data.tokenizer
-data.store: data.hints data.tokenizer folder.durable
+data.links:
+data.phrases: data.links data.scripts data.tokenizer
+data.hinting: data.corpus data.glossary data.hints data.links data.memory data.phrases data.spans data.tokenizer
+data.store: data.hinting data.tokenizer folder.durable
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer
 data.windows: data.batches data.store data.streams data.tokenizer

@@ -41,6 +41,9 @@ class PairsSection(Section):
     """The sentence pairs to train on.
 
     Files are named on the command line, a built-in corpus here. `seed` chooses the held-out pairs.
+
+    `terms` and `memory` are shares of the pairs in which the model reads, beside the source, the
+    translations of a few words, or that of the sentence most like it among the others.
     """
 
     builtin: str | None = None
@@ -50,6 +53,13 @@ class PairsSection(Section):
     dev_size: Amount | None = None
     test_size: Amount | None = None
     max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
+    terms: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    memory: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+
+    @property
+    def has_hints(self) -> bool:
+        """Return whether the model reads words of the target beside the source."""
+        return self.terms > 0 or self.memory > 0
 
 
 class DocumentsSection(Section):
@@ -437,6 +447,21 @@ class TranslationRecipe(Recipe):
     batches: BatchesSection = BatchesSection()
     model: ModelSection = Seq2SeqSection()
     decoding: DecodingSection = DecodingSection()
+
+    @model_validator(mode="after")
+    def _one_tokenizer_for_hints(self) -> "TranslationRecipe":
+        key = "data.terms" if self.data.terms else "data.memory"
+        needs = f"{key} = {getattr(self.data, key.removeprefix('data.'))} writes words of the target into the source"
+        tokenizer = self.tokenizer
+        if self.data.has_hints and tokenizer.joint is False:
+            raise ValueError(
+                f"{needs}, which needs one tokenizer for both sides; set tokenizer.joint = true"
+            )
+        if self.data.has_hints and tokenizer.src != tokenizer.tgt:
+            raise ValueError(
+                f"{needs}, which needs tokenizer.src and tokenizer.tgt to be equal; leave one out"
+            )
+        return self
 
 
 class LanguageRecipe(Recipe):

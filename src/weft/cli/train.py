@@ -63,6 +63,13 @@ AllowDataChange = Annotated[
         help="Continue a run on different text; the card records it.",
     ),
 ]
+Glossary = Annotated[
+    str | None,
+    typer.Option(
+        "--glossary",
+        help="Terms to mark in a share of the pairs (data.terms): TSV, CSV or TBX.",
+    ),
+]
 StartFrom = Annotated[
     Path | None,
     typer.Option("--from", help="Start from the weights of this model folder."),
@@ -119,6 +126,7 @@ def train(
     ] = None,
     dev: Dev = None,
     test: Test = None,
+    glossary: Glossary = None,
     start_from: StartFrom = None,
     settings: Settings = None,
     fresh: Fresh = False,
@@ -140,7 +148,7 @@ def train(
     refuse_other_text(texts, dev, test, chosen.recipe, output)
     if recipe is None:
         refuse_two_sides(texts, settings or ())
-    refuse_missing_text([*texts, dev, test])
+    refuse_missing_text([*texts, dev, test, glossary])
     out = output or usual_folder(texts, recipe)
     if is_first_process():
         for line in (*chosen.said, *columns_read(chosen.recipe, texts)):
@@ -158,6 +166,7 @@ def train(
             train=texts,
             dev=dev,
             test=test,
+            glossary=glossary,
             start_from=start_from,
             command=shlex.join(["weft", *sys.argv[1:]]),
             fresh=fresh,

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
@@ -81,6 +82,15 @@ class Glossary:
 
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash the terms and their rules, in their order."""
+        terms = [
+            (one.sources, one.targets, one.avoided, one.exact_case, one.inflected)
+            for one in self.entries
+        ]
+        return sha256(repr(terms).encode("utf-8", "surrogatepass")).hexdigest()
 
     def find(self, text: str) -> list[Occurrence]:
         """Return the terms of a text: the longest at each place, none within another."""

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.tokenizer import BOS_ID, EOS_ID, UNK_ID
+from weft.data.scripts import is_spaceless_letter
+from weft.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 
 _BRACKETS = 3  # of a term
 
@@ -115,6 +116,19 @@ class Hints:
         _keep(folding[row:], place, num_plain - 1)
         folding[-1, -1] = 1
         return folding
+
+
+def target_ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    """Return the ids of a term's target as a hint has them; none where they do not give it back.
+
+    In a script without spaces they are those of a text that goes on.
+    """
+    text = text.strip()
+    if is_spaceless_letter(text[:1] or " "):
+        ids = tokenizer.encode_going_on(text)
+    else:
+        ids = tokenizer.encode(text)
+    return tuple(ids) if tokenizer.decode(ids).strip() == text else ()
 
 
 def _keep(folding: NDArray[np.float32], begin: int, end: int) -> None:

@@ -19,10 +19,10 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Pair = tuple[Sequence[int], Sequence[int]]
 
-MOST_COOCCURRENCES = 12_000_000  # in about 600 MB, while it learns
+MOST_COOCCURRENCES = 8_000_000  # in about 600 MB, while it learns
 _ROUNDS = 5
 _TINY = 1e-30
-_MOST_FREQUENT = 100
+_MOST_FREQUENT = 150
 _ONE_IN = 10  # of the different tokens, at most so many are the most frequent
 _LEAST_PROBABLE = 0.005  # below it in both directions, a link is not kept
 
@@ -169,6 +169,6 @@ def _model_1(
         shares /= totals[tokens.place_of]
         counts = np.bincount(key_of, shares, len(given))
         probs = counts / np.bincount(given, counts)[given]
-        nothing = np.bincount(tokens.ids, alone / totals, vocab_size)
-        nothing /= nothing.sum()
+        of_nothing = np.bincount(tokens.ids, alone / totals, vocab_size)
+        nothing = of_nothing / of_nothing.sum()
     return probs, nothing

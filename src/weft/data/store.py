@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.console import stages
+from weft.data.hinting import Hinting
 from weft.data.tokenizer import Tokenizer
 from weft.errors import DataError, FolderError
 from weft.folder.durable import read_manifest, remove_leftovers, writing_folder
@@ -33,8 +34,8 @@ _CHUNK = 10_000
 
 
 class ParallelStore:
-    """Pairs of id sequences, without bos and eos. `rows` are their numbers in the text that was
-    given.
+    """Pairs of id sequences, without bos and eos at their ends. `rows` are their numbers in the
+    text that was given; `hinted` counts the hints in the sources.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,6 +43,7 @@ class ParallelStore:
         facts = read_manifest(folder)
         self.key = str(facts.get("key"))
         self.dropped: dict[str, int] = dict(facts.get("dropped", {}))
+        self.hinted: dict[str, int] = dict(facts.get("hinted", {}))
         self.rows: Positions = _map(folder / "rows.npy")
         self.src_ids: Ids = _map(folder / "src_ids.npy")
         self.tgt_ids: Ids = _map(folder / "tgt_ids.npy")
@@ -114,14 +116,17 @@ def prepare_store(
     max_len: int,
     limiting_key: str = "data.max_len",
     text_key: str,
+    hinting: Hinting | None = None,
 ) -> ParallelStore:
     """Return the store `folder/name` of these pairs, made now or reused; `text_key` stands for the
     text's content.
 
     `texts` and `tokenizers` are those of source and target. A pair is dropped, and counted, when
     one side has nothing but white space, or more than `max_len` ids, as many as the recipe's
-    `limiting_key` allows. Raises DataError where the sides have different numbers of lines,
-    FolderError where nothing can be written.
+    `limiting_key` allows. With `hinting`, hints are written into the sources.
+
+    Raises DataError where the sides have different numbers of lines, FolderError where nothing can
+    be written.
     """
     src, tgt = tokenizers
     too_long = f"longer than {limiting_key}"
@@ -130,8 +135,13 @@ def prepare_store(
         "key": _key(text_key, src.sha256, tgt.sha256, max_len),
         "dropped": dropped,
     }
+    if hinting is not None:
+        facts["key"] = _key(facts["key"], *hinting.key)
+        facts["hinted"] = hinting.counts
     chunks = _pair_chunks(*texts, name)
     encoded = _encoded_pairs(chunks, src, tgt, _Limit(max_len, too_long), dropped)
+    if hinting is not None:
+        encoded = _with_hints(encoded, hinting)
     sides = {"src_": src, "tgt_": tgt}
     return _prepare(ParallelStore, folder / name, facts, sides, encoded, "pair")
 
@@ -297,6 +307,13 @@ def _encoded_pairs(
         yield part
         num_seen += len(chunk)
         stages.count(num_seen, "pairs")
+
+
+def _with_hints(encoded: Iterable[_Encoded], hinting: Hinting) -> Iterator[_Encoded]:
+    """Yield the same rows, the hints of each in its source."""
+    for part in encoded:
+        src, tgt = part.sides
+        yield _Encoded(part.rows, [hinting.write(part.rows, src, tgt), tgt])
 
 
 def _fits(

@@ -4,6 +4,7 @@ seed.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from weft.config import DocumentsSection, PairsSection, RowsSection
@@ -26,6 +27,7 @@ from weft.data.documents import (
     read_documents,
     split_documents,
 )
+from weft.data.glossary import Glossary, read_glossary
 from weft.data.labelled import (
     LabelledText,
     fingerprint_labelled,
@@ -37,6 +39,7 @@ from weft.data.signature import signature
 from weft.data.split import MIN_PAIRS
 from weft.errors import DataError, UsageError
 
+GLOSSARY = "glossary"  # among the facts of texts
 SMALL = 5_000  # pairs; below it a model learns phrases rather than a language
 
 
@@ -49,7 +52,7 @@ class Texts(Generic[C]):
     or noticed.
 
     `findings` are what the data check says of the files that were given; `overridden` the codes of
-    the fatal ones that the user overrode.
+    the fatal ones that the user overrode. `glossary` has the terms to mark in the pairs.
     """
 
     train: C
@@ -60,6 +63,8 @@ class Texts(Generic[C]):
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     overridden: tuple[str, ...] = ()
+    glossary: Glossary | None = None
+    glossary_file: str = ""
 
     def accepted(self, in_spite_of_fatal: bool) -> "Texts[C]":
         """Return the same texts once nothing fatal stands against training, or the person trains in
@@ -81,7 +86,7 @@ class Texts(Generic[C]):
 
     def facts(self) -> dict[str, Any]:
         """List the fingerprint, signature, size and files of each part; of training also what was
-        overridden.
+        overridden. A glossary has no signature.
         """
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
         facts: dict[str, dict[str, Any]] = {
@@ -96,16 +101,23 @@ class Texts(Generic[C]):
         }
         if self.overridden:
             facts["train"]["overridden"] = list(self.overridden)
+        if self.glossary is not None:
+            facts[GLOSSARY] = {
+                "sha256": self.glossary.sha256,
+                "size": counted(len(self.glossary.entries), "terms"),
+                "files": [self.glossary_file],
+            }
         return facts
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The files that a person named."""
+    """The files that a person named; `glossary` has the terms to mark in the training text."""
 
     train: tuple[str, ...] = ()
     dev: str | None = None
     test: str | None = None
+    glossary: str | None = None
 
     def refuse_beside(self, builtin: str | None) -> None:
         """Raise UsageError where a recipe brings its own text and files are named, or neither."""
@@ -128,7 +140,29 @@ def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     """
     given.refuse_beside(data.builtin)
     if data.builtin:
-        return _builtin_pairs(data.builtin, data.src_lang, data.tgt_lang)
+        texts = _builtin_pairs(data.builtin, data.src_lang, data.tgt_lang)
+    else:
+        texts = _read_pairs(data, given)
+    return texts if given.glossary is None else _with_glossary(texts, data, given)
+
+
+def _with_glossary(
+    texts: Texts[ParallelText], data: PairsSection, given: Sources
+) -> Texts[ParallelText]:
+    """Return the texts with the terms to mark in them. Raises UsageError where none are to be."""
+    assert given.glossary is not None
+    if not data.terms:
+        raise UsageError(
+            "--glossary names terms to mark in the training text, of which data.terms is the share; add "
+            "--set data.terms=0.3"
+        )
+    train = texts.train
+    glossary = read_glossary(Path(given.glossary), train.src_lang, train.tgt_lang)
+    notes = (*texts.notes, *glossary.notes)
+    return replace(texts, notes=notes, glossary=glossary, glossary_file=given.glossary)
+
+
+def _read_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     train = read_pairs(given.train, data.src_lang, data.tgt_lang)
     dev, test = _read_held_out(
         given, lambda item: read_pairs(item, train.src_lang, train.tgt_lang)

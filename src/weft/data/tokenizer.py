@@ -328,14 +328,18 @@ def build_tokenizer(settings: SideSection, texts: Sequence[str]) -> Tokenizer:
 
 
 def build_tokenizers(
-    section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]
+    section: TokenizerSection,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    *,
+    needs_joint: bool = False,
 ) -> tuple[Tokenizer, Tokenizer]:
     """Choose what is open and learn the tokenizers of both sides; a joint one is the same object
     twice.
 
     Raises as `train_tokenizer`, naming the side.
     """
-    chosen = choose_settings(section, src, tgt)
+    chosen = choose_settings(section, src, tgt, needs_joint=needs_joint)
     src_size = section.src.vocab_size
     tgt_size = section.tgt.vocab_size
     if chosen.joint:
@@ -380,18 +384,23 @@ def _learn(
 
 
 def choose_settings(
-    section: TokenizerSection, src: Sequence[str], tgt: Sequence[str]
+    section: TokenizerSection,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    *,
+    needs_joint: bool = False,
 ) -> TokenizerSection:
     """Choose what the section leaves open, by script and size of the text: joint or not, kinds and
     sizes.
 
     A side that mostly uses a script without spaces gets characters, any other BPE. Two sides share
-    one subword tokenizer where they agree in all settings and in their main script.
+    one subword tokenizer where they agree in all settings and in their main script, and any one
+    where the model `needs_joint`.
     """
     src_scripts = count_scripts(src)
     tgt_scripts = count_scripts(tgt)
     num_pairs = len(src)
-    if section.joint is True:
+    if section.joint is True or (needs_joint and section.joint == "auto"):
         both = _choose(section.src, src_scripts + tgt_scripts, num_pairs)
         return TokenizerSection(joint=True, src=both, tgt=both)
     src_side = _choose(section.src, src_scripts, num_pairs)

@@ -156,6 +156,9 @@ class TranslationConfig(FolderConfig):
 
     `single_sentences`: nearly every training source is one sentence, so that a text is translated
     sentence by sentence. Folders from before this key are treated so, too.
+
+    `takes_terms`, `takes_match`: the model has learned to read target words of terms in the source,
+    or the translation of a similar sentence behind it (`weft.data.hints`).
     """
 
     task: Literal["translation"]
@@ -169,6 +172,8 @@ class TranslationConfig(FolderConfig):
     usual_src_len: Annotated[int, Field(ge=2, le=1_000_000)]
     single_sentences: bool = True
     least_ratio: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    takes_terms: bool = False
+    takes_match: bool = False
     model: ModelSection
     tokenizer: TokenizerSection
     decoding: DecodingSection

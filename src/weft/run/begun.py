@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import Recipe
-from weft.data.texts import Sources, Texts
+from weft.data.texts import GLOSSARY, Sources, Texts
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable
 from weft.folder.layout import RunFolder
@@ -107,4 +107,5 @@ def _within(folder: Path, name: str) -> str:
 
 
 def _hashes(facts: Mapping[str, Any]) -> dict[str, str]:
-    return {part: about["sha256"] for part, about in facts.items()}
+    """Return the hash of each text; a glossary is none."""
+    return {part: about["sha256"] for part, about in facts.items() if part != GLOSSARY}

@@ -71,8 +71,7 @@ def model_card(
     what repeats it.
     """
     texts = [
-        f"{name}: {part['size']} from {', '.join(part['files'])} "
-        f"(sha256 {part['sha256'][:16]}; {part['signature']})"
+        f"{name}: {part['size']} from {', '.join(part['files'])} ({_identity(part)})"
         for name, part in facts["texts"].items()
     ]
     overridden = facts["texts"]["train"].get("overridden", ())
@@ -146,6 +145,12 @@ def _teacher_line(teacher: Mapping[str, Any]) -> str:
         f"beam size {teacher['beam_size']}, of {teacher['sentences']:,} source sentences "
         f"(sha256 {teacher['source'][:16]})"
     )
+
+
+def _identity(part: Mapping[str, Any]) -> str:
+    """Say by what a text is known; a glossary has no signature."""
+    names = (f"sha256 {part['sha256'][:16]}", part.get("signature"))
+    return "; ".join(filter(None, names))
 
 
 def _indented(lines: Sequence[str]) -> str:

@@ -82,6 +82,10 @@ def read_material(request: Request) -> Material:
     model to start from do not fit each other.
     """
     kind = TASKS[request.recipe.task]
+    if request.glossary is not None and kind.name != "translation":
+        raise UsageError(
+            f"--glossary has terms for a translator, the recipe is for {kind.name}; leave it out"
+        )
     start = _open_start(request.start_from, kind)
     config = start.config if start else None
     recipe = _with_columns_of(config, request.recipe, request.train)

@@ -31,6 +31,7 @@ class Request:
     train: tuple[str, ...] = ()
     dev: str | None = None
     test: str | None = None
+    glossary: str | None = None
     start_from: Path | None = None
     command: str = ""
     fresh: bool = False
@@ -70,7 +71,7 @@ class Request:
 
     def sources(self) -> Sources:
         """Return the files to read, as they were named."""
-        return Sources(self.train, self.dev, self.test)
+        return Sources(self.train, self.dev, self.test, self.glossary)
 
     def source_facts(self) -> dict[str, Any]:
         """Return what the run reads, as it was named, and the directory of these names."""
@@ -79,6 +80,7 @@ class Request:
             "train": [*self.train],
             "dev": self.dev,
             "test": self.test,
+            **({"glossary": self.glossary} if self.glossary else {}),
             "from": start,
             "directory": os.getcwd(),
         }

@@ -2,7 +2,7 @@
 dev.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -12,10 +12,16 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from weft.config import RecurrentSection, TokenizerSection, TranslationRecipe
+from weft.config import (
+    PairsSection,
+    RecurrentSection,
+    TokenizerSection,
+    TranslationRecipe,
+)
 from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
+from weft.data.hinting import MARKED, MATCHED, TERMS, Hinting
 from weft.data.known import KnownWords
 from weft.data.languages import UNKNOWN, direction, how_to_name
 from weft.data.segment import split_sentences
@@ -102,6 +108,11 @@ class TrainableTranslation(
                 f"{where} translates {' to '.join(own)}, the text is {' to '.join(langs)}; "
                 "give text in its languages"
             )
+        if recipe.data.has_hints and not start.joint:
+            raise UsageError(
+                f"{where} has a tokenizer for each side, and data.terms and data.memory need one for both; start from "
+                "a model with a joint one, or leave them out"
+            )
         recipe = with_values(recipe, {"data.src_lang": own[0], "data.tgt_lang": own[1]})
         return keep_model_of(recipe, start, where)
 
@@ -109,7 +120,12 @@ class TrainableTranslation(
     def learn_tokenizers(
         cls, recipe: TranslationRecipe, texts: Texts[ParallelText]
     ) -> tuple[Tokenizer, ...]:
-        return build_tokenizers(recipe.tokenizer, texts.train.src, texts.train.tgt)
+        return build_tokenizers(
+            recipe.tokenizer,
+            texts.train.src,
+            texts.train.tgt,
+            needs_joint=recipe.data.has_hints,
+        )
 
     @classmethod
     def build(
@@ -133,6 +149,8 @@ class TrainableTranslation(
             usual_src_len=_usual_len(texts.train.src, src, most),
             single_sentences=_are_single(texts.train.src, str(recipe.data.src_lang)),
             least_ratio=_least_ratio(texts.train, src, tgt),
+            takes_terms=recipe.data.terms > 0,
+            takes_match=recipe.data.memory > 0,
             model=recipe.model,
             tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
             tokenizer_steps={**src.steps, **tgt.steps},
@@ -188,7 +206,8 @@ class TrainableTranslation(
     def prepare(
         self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe
     ) -> Prepared[Batch]:
-        store = self._store(stores, "train", texts.train, texts)
+        hinting = self._hinting(texts, recipe) if recipe.data.has_hints else None
+        store = self._store(stores, "train", texts.train, texts, hinting)
         size, seed = recipe.batches, recipe.training.seed
         batches = Batches(store, size.tokens_per_batch, size.batch_size, seed)
         lost = (
@@ -196,7 +215,7 @@ class TrainableTranslation(
             for why, n in store.dropped.items()
             if n
         )
-        notes = (*lost, *self.kernel_notes())
+        notes = (*lost, *_hint_notes(store, recipe.data), *self.kernel_notes())
         return Prepared(batches, self._describe(store), notes)
 
     def compute_loss(self, batch: Batch) -> LossSums:
@@ -308,8 +327,27 @@ class TrainableTranslation(
             return ""
         return why_no_engine(model, self.machine.device, self._kind)
 
+    def _hinting(
+        self, texts: Texts[ParallelText], recipe: TranslationRecipe
+    ) -> Hinting:
+        data = recipe.data
+        return Hinting(
+            texts.train,
+            self.tokenizers[0],
+            data.terms,
+            data.memory,
+            data.seed,
+            self.config.max_src_len - 1,
+            texts.glossary,
+        )
+
     def _store(
-        self, stores: Path, name: str, text: ParallelText, texts: Texts[ParallelText]
+        self,
+        stores: Path,
+        name: str,
+        text: ParallelText,
+        texts: Texts[ParallelText],
+        hinting: Hinting | None = None,
     ) -> ParallelStore:
         return prepare_store(
             stores,
@@ -319,6 +357,7 @@ class TrainableTranslation(
             max_len=self.config.max_src_len - 1,
             limiting_key=self.config.limiting_key,
             text_key=texts.fingerprint(text),
+            hinting=hinting,
         )
 
     def _describe(self, store: ParallelStore) -> str:
@@ -372,6 +411,17 @@ class DevEvaluation:
             "dev_loss": loss,
             "dev_perplexity": perplexity(loss, 1),
         }
+
+
+def _hint_notes(store: ParallelStore, data: PairsSection) -> Iterator[str]:
+    """Say in how many pairs the model reads hints."""
+    hinted = store.hinted
+    if data.terms:
+        terms = counted(hinted[TERMS], "terms")
+        yield f"data.terms = {data.terms}: {terms} are marked in {counted(hinted[MARKED], 'pairs')}"
+    if data.memory:
+        pairs = counted(hinted[MATCHED], "pairs")
+        yield f"data.memory = {data.memory}: {pairs} have the match beside them that is nearest among the others"
 
 
 def _usual_len(sources: Sequence[str], tokenizer: Tokenizer, most: int) -> int:
