@@ -198,6 +198,16 @@ def test_two_sides_share_one_tokenizer_only_where_script_and_settings_agree() ->
     assert forced.src == forced.tgt
 
 
+def test_a_model_that_reads_both_languages_in_one_row_has_one_tokenizer() -> None:
+    for target in (RUSSIAN, CHINESE):
+        section = TokenizerSection()
+        assert choose_settings(section, ENGLISH, target).joint is False
+        chosen = choose_settings(section, ENGLISH, target, needs_joint=True)
+        assert chosen == choose_settings(TokenizerSection(joint=True), ENGLISH, target)
+        both = build_tokenizers(section, ENGLISH, target, needs_joint=True)
+        assert both[0] is both[1]
+
+
 def test_a_joint_tokenizer_is_one_object_that_knows_both_sides() -> None:
     src, tgt = build_tokenizers(TokenizerSection(), ENGLISH * 3, GERMAN * 3)
     assert src is tgt

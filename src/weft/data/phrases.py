@@ -70,11 +70,10 @@ def _form_of(spelled: bytes) -> tuple[bool, bool, bool]:
     """Return whether a token begins a word, is one alone, and has a letter."""
     text = spelled.decode("utf-8", "replace")
     solid = text.strip()
-    is_broken = "\ufffd" in text
-    is_alone = not solid or is_broken or all(map(is_mark, solid))
-    is_alone = is_alone or is_spaceless_letter(solid[0])
-    has_letter = not is_broken and any(map(str.isalpha, solid))
-    return text[:1].isspace(), is_alone, has_letter
+    if "\ufffd" in text:  # bytes of a character, which go on with what is before them
+        return text[:1].isspace(), False, False
+    is_alone = not solid or all(map(is_mark, solid)) or is_spaceless_letter(solid[0])
+    return text[:1].isspace(), is_alone, any(map(str.isalpha, solid))
 
 
 def find_phrases(
@@ -120,25 +119,23 @@ def _by_word(
 def _best(scores: Floats) -> Flags:
     """Return which words belong together: likely enough, and for one of them most likely."""
     best = np.maximum(scores, _LEAST_LINK)
-    return (best == scores) & (
-        (best == best.max(1)[:, None]) | (best == best.max(0))
-    )
+    return (best == scores) & ((best == best.max(1)[:, None]) | (best == best.max(0)))
 
 
 def _groups(linked: Flags) -> list[tuple[Positions, Positions]]:
     """Return sources and targets that are linked to each other and to no others."""
     groups = []
-    left = linked.any(1)
-    while left.any():
-        sources = np.zeros_like(left)
-        sources[left.argmax()] = True
-        grown = np.zeros_like(left)
-        while (grown != sources).any():
-            grown = sources
-            targets = linked[sources].any(0)
-            sources = linked[:, targets].any(1)
-        groups.append((np.flatnonzero(sources), np.flatnonzero(targets)))
-        left &= ~sources
+    left = set(np.flatnonzero(linked.any(1)).tolist())
+    while left:
+        sources = np.array([min(left)])
+        targets = np.flatnonzero(linked[sources].any(0))
+        grown = np.flatnonzero(linked[:, targets].any(1))
+        while len(grown) > len(sources):
+            sources = grown
+            targets = np.flatnonzero(linked[sources].any(0))
+            grown = np.flatnonzero(linked[:, targets].any(1))
+        groups.append((sources, targets))
+        left -= set(sources.tolist())
     return groups
 
 
