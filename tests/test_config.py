@@ -40,10 +40,9 @@ def test_hints_need_one_tokenizer(key: str) -> None:
     assert build_recipe({"data": data}).data.has_hints
     assert not build_recipe({}).data.has_hints
     assert build_recipe({"data": data, "tokenizer": {"joint": True}}).tokenizer.joint
-    assert problems({"data": data, "tokenizer": {"joint": False}}) == [
-        f"my.toml: data.{key} = 0.3 writes words of the target into the source, which needs one tokenizer for both "
-        "sides; set tokenizer.joint = true"
-    ]
+    (two,) = problems({"data": data, "tokenizer": {"joint": False}})
+    assert two.startswith(f"my.toml: data.{key} = 0.3 writes words of the target into")
+    assert two.endswith("one tokenizer for both sides; set tokenizer.joint = true")
     (unequal,) = problems({"data": data, "tokenizer": {"src": {"lowercase": True}}})
     assert "needs tokenizer.src and tokenizer.tgt to be equal" in unequal
     (beyond,) = problems({"data": {key: 1.5}})
