@@ -114,6 +114,27 @@ def test_formats_of_translators_say_what_came_from_where(
     assert ended.err.count("memory: 2 of 3 texts taken") == 1
 
 
+def test_units_with_markup_are_found_for_segments_with_other_markup(
+    command: Command, tmp_path: Path
+) -> None:
+    old = tmp_path / "old.po"
+    old.write_text(
+        'msgid "Anna drinks <b>tea</b> in {0} the library."\nmsgstr "安娜在{0}图书馆喝<b>茶</b>。"\n',
+        "utf-8",
+    )
+    page = tmp_path / "page.html"
+    head = '<meta charset="utf-8">'
+    page.write_text(f"{head}<p>{TEA.replace('tea', '<i>tea</i>')}</p>", "utf-8")
+    ended = command("translate", DEMO, page, "--memory", old, "--json")
+    (one,) = map(json.loads, ended.lines)
+    assert one["text"] == "安娜在图书馆喝茶。"
+    assert [use["where"] for use in one["memory"]] == [f"{old}:1"]
+    assert "<i>" in (tmp_path / "page.zh.html").read_text("utf-8")
+    # lines are text as it stands
+    ended = command("translate", DEMO, TEA, "--memory", old, "--json")
+    assert not any(use["taken"] for use in json.loads(ended.lines[0])["memory"])
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

@@ -152,6 +152,7 @@ def translate_document(
 ) -> None:
     """Translate a document into a file of the same format, and say what came of it."""
     from weft.documents.registry import format_of
+    from weft.documents.units import words_of_unit
 
     row = format_of(str(asked.path))
     _refuse_options(asked, row, settings)
@@ -159,7 +160,7 @@ def translate_document(
         _refuse_other_format(asked.output, row)
         refuse_same_file(asked.path, asked.output)
         refuse_no_file(asked.output)
-    found = models.open()
+    found = models.open(words_of_unit)
     output = asked.output or _usual_name(asked.path, found)
     content = _read(asked.path)
     document = _opened(row, content, asked, found)

@@ -14,7 +14,7 @@ from weft.folder.layout import newer_state, refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.glossary import Glossary
-    from weft.data.memory import Memory
+    from weft.data.memory import Memory, Parts
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
     from weft.tasks.task import Task
@@ -32,8 +32,11 @@ class Translators:
     glossary: Path | None = None
     memories: tuple[str, ...] = ()
 
-    def open(self) -> "Opened":
-        """Load them. Raises UsageError where they cannot translate together."""
+    def open(self, parts_of: "Parts | None" = None) -> "Opened":
+        """Load them; `parts_of` is that of `read_memory`.
+
+        Raises UsageError where they cannot translate together.
+        """
         from weft.tasks.translation import Translation
 
         task = opened(self.folder, self.precision, self.kernels)
@@ -43,7 +46,7 @@ class Translators:
         if self.glossary is not None:
             model = model.with_glossary(glossary_for(model, self.glossary))
         if self.memories:
-            model = model.with_memory(memory_for(model, self.memories))
+            model = model.with_memory(memory_for(model, self.memories, parts_of))
         return Opened(task, model)
 
     def facts(
@@ -80,13 +83,15 @@ def glossary_for(model: "Translator", path: Path) -> "Glossary":
     return glossary
 
 
-def memory_for(model: "Translator", data: Sequence[str]) -> "Memory":
+def memory_for(
+    model: "Translator", data: Sequence[str], parts_of: "Parts | None" = None
+) -> "Memory":
     """Read the memory in files for a translator's languages, and say what is doubtful."""
     from weft.console import stages
     from weft.data.memory import read_memory
 
     with stages.showing(""):
-        memory = read_memory(data, model.src_lang, model.tgt_lang)
+        memory = read_memory(data, model.src_lang, model.tgt_lang, parts_of)
     for note in (*memory.notes, *memory.doubts):
         remark(f"weft: {note}")
     return memory

@@ -6,7 +6,7 @@ and how much of it stands between words does not count, nor does the form of Uni
 
 import unicodedata
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -289,12 +289,20 @@ class Memory:
             yield f"{count - _MOST_DOUBTS:,} more units have later targets for their sources"
 
 
+Parts = Callable[[str, str], Iterable[tuple[str, str]]]
+"""Returns parts of a unit's source with those of its target that are translations, too."""
+
+
 def read_memory(
-    data: Sequence[str], src_lang: str | None = None, tgt_lang: str | None = None
+    data: Sequence[str],
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
+    parts_of: Parts | None = None,
 ) -> Memory:
     """Read a memory for two languages (BCP-47) from files of pairs, each as `read_pairs` does.
 
-    The units of a later file are later ones.
+    The units of a later file are later ones. `parts_of` units become units, too, unless there is
+    one with the same source.
 
     Raises DataError for what cannot be read as pairs, and for files without a unit.
     """
@@ -302,7 +310,22 @@ def read_memory(
     notes: list[str] = []
     for item in data:
         notes += _read_units(item, src_lang, tgt_lang, units)
-    return Memory(units, tgt_lang or "", notes)
+    memory = Memory(units, tgt_lang or "", notes)
+    if parts_of is None or not _add_parts(memory, units, parts_of):
+        return memory
+    whole = Memory(units, tgt_lang or "", notes)
+    whole.doubts = memory.doubts
+    return whole
+
+
+def _add_parts(memory: Memory, units: Units, parts_of: Parts) -> bool:
+    """Add the parts of a memory's units; return whether there were any."""
+    count = len(units)
+    for number in range(count):
+        for source, target in parts_of(units.sources[number], units.targets[number]):
+            if source and target and memory.exact(source) is None:
+                units.add(source, target, units.file_of[number], units.lines[number])
+    return len(units) > count
 
 
 def _read_units(
