@@ -7,6 +7,7 @@ def test_markup_is_taken_out_on_both_sides() -> None:
     for source, target, expected in (
         ("Hello {0}!", "Hallo {0}!", [("Hello!", "Hallo!")]),
         ("Click <b>here</b>", "<b>Hier</b> klicken", [("Click here", "Hier klicken")]),
+        ("See {0} the cats", "看{0}貓 {1} 狗", [("See the cats", "看貓 狗")]),
         ("Tom &amp; Ann", "Tom &amp; Anna", [("Tom & Ann", "Tom & Anna")]),
         (
             "See :ref:`the part <x>`.",
