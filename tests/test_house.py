@@ -139,7 +139,7 @@ run.begun: config data folder recipes tasks
 run.origin: config folder recipes run.begun run.record training
 run.request: config data folder recipes run.origin
 run.beginning: config folder run.origin run.record run.request training
-run.judging: data folder inspection predict run.judging tasks
+run.judging: data evaluation folder inspection predict run.judging tasks
 run.repetition: config data folder recipes run.begun run.record training
 run.publication: data folder kernels run.card run.judging run.record run.repetition tasks training
 run.planning: config data folder run.request tasks training

@@ -365,6 +365,7 @@ def test_M3_a_config_without_a_key(folder: Path) -> None:
         "single_sentences",
         "least_ratio",
         "low_confidence",
+        "quality",
         "known_words",
     }
     for key in tree:

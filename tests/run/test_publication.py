@@ -23,6 +23,7 @@ from weft.folder.durable import sha256_of
 from weft.folder.model_folder import WORDS, RunFolder
 from weft.kernels.machine import Machine
 from weft.kernels.torch_machine import machine_for_torch
+from weft.predict.evidence import WORD_FEATURES
 from weft.recipes.file import build_recipe, load_recipe
 from weft.recipes.written import as_toml
 from weft.run.card import without_folders
@@ -41,6 +42,7 @@ from weft.training.log import Log
 from weft.training.trainer import Plan
 
 Write = Callable[[int], str]
+PLAIN_MACHINE = Machine("cpu", "float32", 1, "tests are small")
 
 
 @pytest.fixture(scope="module")
@@ -413,6 +415,84 @@ def test_how_sure_the_model_was_on_dev_is_the_measure_of_what_is_unsure(
             sum(found.token_log_probs) / len(found.token_log_probs)
         )
         assert found.unsure == (found.confidence < low)
+
+
+@pytest.fixture(scope="module")
+def judging_run(
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_settings: tuple[str, ...],
+    write_pairs: Write,
+) -> Path:
+    """A tiny translator with enough dev to learn from it where it is wrong."""
+    out = tmp_path_factory.mktemp("judging") / "model"
+    steps = (
+        "training.max_steps=80",
+        "training.eval_every=80",
+        "data.dev_size=110",
+        "data.test_size=0",
+    )
+    weft.train(
+        out=out, train=write_pairs(216), settings=(*tiny_settings, *steps), quiet=True
+    )
+    return out
+
+
+def test_a_model_learns_on_dev_which_of_its_words_are_right(judging_run: Path) -> None:
+    kept = config_of(judging_run)["quality"]
+    figures = verdict_of(judging_run)["judgement"]["figures"]
+    assert figures["word_auc"] >= figures["plain_word_auc"] > 0.5
+    assert kept["words"]["weights"].keys() >= {"log_odds"}
+    assert kept["omission"] is None  # its sentences are too short to lack a phrase
+    model = weft.load(judging_run)
+    (found,) = model.translate("cat sees dog.", doubts=True)
+    assert 0 < found.quality < 1
+    assert all(0 < word.quality < 1 for word in found.words)
+    assert (found.omitted, found.doubled) == ([], [])
+    one = model.doubts.quality
+    again = load_trainable(judging_run, PLAIN_MACHINE).predictor().doubts.quality
+    assert again.words.named(WORD_FEATURES) == one.words.named(WORD_FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("weights", {"colour": 1.0}, "'colour' is no feature of this version"),
+        ("bias", "much", "config.json: not a config of this version"),
+    ],
+)
+def test_a_quality_of_another_version_is_refused(
+    judging_run: Path, tmp_path: Path, key: str, value: object, why: str
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(judging_run, other)
+    config = config_of(judging_run)
+    config["quality"]["words"][key] = value
+    write_config(other, config)
+    with pytest.raises(FolderError, match=why):
+        weft.load(other)
+
+
+def test_a_folder_from_before_it_says_nothing_of_quality(
+    judging_run: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(judging_run, other)
+    config = config_of(judging_run)
+    del config["quality"]
+    write_config(other, config)
+    (found,) = weft.load(other).translate("cat sees dog.", doubts=True)
+    assert found.quality is found.words is found.omitted is None
+
+
+def write_config(folder: Path, config: dict[str, Any]) -> None:
+    """Write the config, and its size and hash into the manifest."""
+    (folder / "config.json").write_text(json.dumps(config))
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["files"]["config.json"] = {
+        "size": (folder / "config.json").stat().st_size,
+        "sha256": sha256_of(folder / "config.json"),
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 def test_sentences_and_lengths_of_the_training_text_are_learned(run: Path) -> None:

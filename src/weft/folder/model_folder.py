@@ -140,10 +140,28 @@ class FolderConfig(Section):
 
         Aside from what does not change how a model computes.
         """
-        differing = recipe_difference(self, other)
-        for key in ("weft_version", "known_words", "low_confidence"):
-            differing.pop(key, None)
-        return differing
+        unlike = ("weft_version", "known_words", "low_confidence", "quality")
+        return {
+            key: values
+            for key, values in recipe_difference(self, other).items()
+            if key.split(".")[0] not in unlike
+        }
+
+
+class LogisticSection(Section):
+    """A logistic regression: a bias, and weights by the names of features."""
+
+    bias: float
+    weights: Annotated[dict[str, float], Field(max_length=100)]
+
+
+class QualitySection(Section):
+    """What a translator has learned of itself on dev (`weft.predict.quality.Quality`)."""
+
+    words: LogisticSection
+    sentences: LogisticSection
+    omission: LogisticSection | None = None
+    least_omission: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
 class TranslationConfig(FolderConfig):
@@ -159,6 +177,8 @@ class TranslationConfig(FolderConfig):
 
     `takes_terms`, `takes_match`: the model has learned to read target words of terms in the source,
     or the translation of a similar sentence behind it (`weft.data.hints`).
+
+    `quality`: how it estimates the quality of its translations; None where it has not learned that.
     """
 
     task: Literal["translation"]
@@ -174,6 +194,7 @@ class TranslationConfig(FolderConfig):
     least_ratio: Annotated[float, Field(ge=0, le=1000)] = 0.0
     takes_terms: bool = False
     takes_match: bool = False
+    quality: QualitySection | None = None
     model: ModelSection
     tokenizer: TokenizerSection
     decoding: DecodingSection

@@ -163,8 +163,8 @@ def word_pairs(
     if not tgt_of or not src_of:
         return []
     of_words = support[: len(tgt_of), : len(src_of)]
-    by_token = np.add.reduceat(of_words, _firsts(src_of), axis=1)
-    by_word = np.add.reduceat(by_token, _firsts(tgt_of), axis=0)
+    by_token = np.add.reduceat(of_words, firsts(src_of), axis=1)
+    by_word = np.add.reduceat(by_token, firsts(tgt_of), axis=0)
     most: list[float] = by_word.max(1).tolist()
     main: list[int] = by_word.argmax(1).tolist()
     pairs = {(t, s) for t, s in enumerate(main) if most[t] > 0}
@@ -177,7 +177,7 @@ def word_pairs(
     return [(s, t) for t, s in sorted(pairs)]
 
 
-def _firsts(word_of: Sequence[int]) -> list[int]:
+def firsts(word_of: Sequence[int]) -> list[int]:
     """Return the place of the first token of each word."""
     return [
         place

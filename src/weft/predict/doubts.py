@@ -3,14 +3,18 @@
 from dataclasses import dataclass
 
 from weft.data.known import KnownWords
+from weft.predict.quality import Quality
 
 
 @dataclass(frozen=True)
 class Doubts:
-    """The words of the training text, and the confidence below which an answer is unsure."""
+    """The words of the training text, the confidence below which an answer is unsure, and how the
+    quality of a translation is estimated.
+    """
 
     known: KnownWords | None = None
     low_confidence: float | None = None
+    quality: Quality | None = None
 
     def unknown_words(self, text: str) -> list[str]:
         """Return the words of a text that training never had; none where its words are not kept."""

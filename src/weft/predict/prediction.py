@@ -8,7 +8,7 @@ from weft.config import LimitingKey
 from weft.predict.alignment import Link
 from weft.predict.memory_use import MemoryUse
 from weft.predict.terms import TermUse
-from weft.predict.words import WordReport
+from weft.predict.words import SourceWord, WordReport
 
 OutputLimit: TypeAlias = Literal[
     "decoding.max_len_ratio", "model.max_len", "exhaustive"
@@ -77,6 +77,12 @@ class Prediction:
 
     `memory` has the units of a translation memory that were taken and those that are near, where
     there is one. A segment that was taken has a score of 0, and so have its tokens: it is certain.
+
+    `quality` is the share of its words that is expected to be right, by what the model has learned
+    of itself on dev; None where it has not. With alignments, or where doubts were asked for, such a
+    model says the quality of every word, the source words that may be `omitted`, nothing having
+    been written from them, and the phrases that are `doubled`, said twice though the source does
+    not.
     """
 
     text: str
@@ -96,6 +102,9 @@ class Prediction:
     words: list[WordReport] | None = None
     terms: list[TermUse] | None = None
     memory: list[MemoryUse] | None = None
+    quality: float | None = None
+    omitted: list[SourceWord] | None = None
+    doubled: list[str] | None = None
 
     @property
     def is_taken(self) -> bool:
@@ -133,12 +142,14 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         """Return the fields and `truncated` as a plain dictionary.
 
-        It has `alignments`, `words`, `terms` and `memory` only where they were asked for.
+        It has `alignments`, `words`, `terms` and `memory` only where they were asked for,
+        `quality`, `omitted` and `doubled` only where they are known.
         """
         head = {"text": self.text, "score": self.score, "truncated": self.truncated}
         fields = head | asdict(self)
-        if self.alignments is None:
-            del fields["alignments"]
+        for name in ("alignments", "quality", "omitted", "doubled"):
+            if fields[name] is None:
+                del fields[name]
         if self.terms is None:
             del fields["terms"]
         else:

@@ -66,13 +66,15 @@ class Resolved:
     """The settings of a call, completed for one model.
 
     `requested` are those of the caller, `beams` those of the search, with the recipe's values where
-    the caller has none. Every translation begins with the ids of `prefix`.
+    the caller has none. Every translation begins with the ids of `prefix`. `needs_support` says
+    that it is to be known which source tokens each target token comes from.
     """
 
     requested: DecodingSettings
     beams: BeamSettings
     prefix: tuple[int, ...] = ()
     uses_shortlist: bool = False
+    needs_support: bool = False
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,7 @@ class RowSearch:
 
     def sentence(self, number: int, row: SourceRow, settings: Resolved) -> Sentence:
         """Return a row in the form that the search takes, with its output limit and settings."""
-        needs_shares = settings.requested.alignments and self.has_shares
+        needs_shares = settings.needs_support and self.has_shares
         # of many samples most are dropped, and of several models shares are added up
         records = needs_shares and self._records(settings)
         if needs_shares and not records:

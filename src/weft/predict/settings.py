@@ -39,7 +39,9 @@ class DecodingSettings:
 
     A `coverage_penalty` B above 0 ranks the `beam_size` hypotheses that the beam has found by score
     + B times their coverage (`weft.predict.alignment.coverage`). `alignments` are found where they
-    are asked for, and with them the words, their places and probabilities.
+    are asked for, and with them the words, their places and probabilities. With `doubts`, a model
+    that has learned to judge itself says the quality of each word, and what may be left out; others
+    say nothing.
 
     Every translation begins with `prefix`, white space at its ends left out; where
     `no_repeat_ngrams` is n, no n tokens in a row occur twice in it. With `shortlist`, only
@@ -63,6 +65,7 @@ class DecodingSettings:
     utility: str | None = None
     coverage_penalty: float = 0.0
     alignments: bool = False
+    doubts: bool = False
     prefix: str = ""
     no_repeat_ngrams: int = 0
     shortlist: bool | None = None

@@ -24,6 +24,7 @@ from weft.errors import UsageError
 from weft.predict.alignment import Floats, Link, links
 from weft.predict.completion import Completer, Completion
 from weft.predict.doubts import Doubts
+from weft.predict.evidence import Evidence
 from weft.predict.inside import LooksInside
 from weft.predict.languages import TellsLanguages
 from weft.predict.memory import LEAST, MemoryFinder
@@ -31,12 +32,13 @@ from weft.predict.pieces import pieces
 from weft.predict.prediction import Alternative, OutputLimit, Prediction, repeats
 from weft.predict.ranking import by_coverage, least_risk
 from weft.predict.rows import Member, Planned, Resolved, RowSearch, written
+from weft.predict.scoring import read_pairs, score_translations
 from weft.predict.segments import Plan, RowLengths, SourceRow, joiner, plan_rows
 from weft.predict.settings import USUAL, DecodingSettings
 from weft.predict.stems import Spellings
 from weft.predict.terms import TermFinder, TermUse
 from weft.predict.text import one_line
-from weft.predict.words import Segment, WordReport, WordReporter
+from weft.predict.words import Segment, WordReporter
 
 # ids from which on the length of a source predicts that of its translation
 LONG_SOURCE = 10
@@ -205,6 +207,57 @@ class Translator(TellsLanguages, LooksInside):
         """
         return self._planned(texts, self._resolve(_requested(settings, options)))
 
+    def score(
+        self,
+        texts: Sequence[str],
+        translations: Sequence[str],
+        settings: DecodingSettings | None = None,
+        **options: Any,
+    ) -> list[Prediction]:
+        """Read given translations of texts, by whomever, as if they were the model's own: their
+        probabilities, and with `doubts` or `alignments` what is suspected of each.
+
+        `text` is the translation in the form that the model would have written. Raises UsageError
+        where there is not one translation for each text, and for settings of a search; else as
+        `translate`.
+        """
+        requested = _requested(settings, options)
+        is_search = requested.n_best > 1 or requested.prefix or requested.exhaustive
+        if requested.sampling or is_search or requested.coverage_penalty:
+            raise UsageError(
+                "given translations are read, not searched for; leave out what a search needs"
+            )
+        resolved = self._resolve(requested)
+        planned = self._planned(texts, resolved, takes=False)
+        return list(score_translations(self, planned, translations))
+
+    def evidence(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> list[Evidence]:
+        """Return what the model knows of rows of source ids and targets, eos at the end of both."""
+        settings = self._resolve(USUAL)
+        rows = [(SourceRow(tuple(src)), tuple(tgt)) for src, tgt in pairs]
+        read = read_pairs(self, rows)
+        ranked: dict[SourceRow, list[Hypothesis]] = {}
+        for (row, _), hypothesis in read.items():
+            ranked.setdefault(row, []).append(hypothesis)
+        support = self._rows.support(ranked, settings)
+        found: dict[tuple[int, ...], Floats] = {}
+        tokenizers = self.src_tokenizer, self.tgt_tokenizer
+        for row, hypotheses in ranked.items():
+            for hypothesis, of_tokens in zip(hypotheses, support[row], strict=True):
+                found[(*row.ids, *hypothesis.ids)] = of_tokens
+        return [
+            Evidence.of(
+                tokenizers,
+                row.ids,
+                ids,
+                read[row, ids].token_log_probs,
+                found[(*row.ids, *read[row, ids].ids)],
+            )
+            for row, ids in rows
+        ]
+
     def find(self, planned: Planned) -> dict[SourceRow, list[Hypothesis]]:
         """Search for planned rows: the hypotheses of each, best first, or all of its samples.
 
@@ -256,7 +309,7 @@ class Translator(TellsLanguages, LooksInside):
         given = {row: [self._as_found(row)] for row in planned.given}
         hypotheses = {**self._ranked(found, settings), **given}
         support: Support | None = None
-        if settings.requested.alignments:
+        if settings.needs_support:
             best = {row: hypotheses[row][:1] for row in [*planned.rows, *given]}
             support = self._rows.support(best, settings)
         predictions: dict[str, Prediction] = {}
@@ -374,6 +427,11 @@ class Translator(TellsLanguages, LooksInside):
         (plan,) = self._plan([text]).values()
         return plan.texts
 
+    def rows(self, text: str) -> list[SourceRow]:
+        """Return the rows in which `translate` translates a text."""
+        (plan,) = self._plan([text]).values()
+        return plan.rows
+
     def hypotheses(self, texts: Sequence[str]) -> dict[tuple[int, ...], Hypothesis]:
         """Return the best hypothesis of each row that the texts are divided into.
 
@@ -427,8 +485,13 @@ class Translator(TellsLanguages, LooksInside):
             raise UsageError(
                 "this model has no shortlist; weft quantize --shortlist learns one"
             )
+        judges = requested.doubts and self.doubts.quality is not None
         return Resolved(
-            requested, requested.beams(self.decoding), forced, uses_shortlist
+            requested,
+            requested.beams(self.decoding),
+            forced,
+            uses_shortlist,
+            requested.alignments or (judges and self.can_align),
         )
 
     def _translate(self, texts: Sequence[str], settings: Resolved) -> list[Prediction]:
@@ -460,9 +523,14 @@ class Translator(TellsLanguages, LooksInside):
         searched = text if plan.memory is None else plan.searched
         unknown = self.doubts.unknown_words(searched)
         unsure = self.doubts.is_unsure(prediction.confidence)
-        if not (unknown or unsure):
+        quality = None
+        if self.doubts.quality is not None and not prediction.is_taken:
+            quality = self.doubts.quality.of_sentence(prediction.token_log_probs)
+        if not (unknown or unsure or quality):
             return prediction
-        return replace(prediction, unknown_words=unknown, unsure=unsure)
+        return replace(
+            prediction, unknown_words=unknown, unsure=unsure, quality=quality
+        )
 
     def _find(
         self, rows: list[SourceRow], settings: Resolved
@@ -557,10 +625,12 @@ class Translator(TellsLanguages, LooksInside):
         tokens = [self.tgt_tokenizer.pieces(written(hypothesis)) for hypothesis in best]
         log_probs = [hypothesis.token_log_probs for hypothesis in best]
         alignments = None
-        words = None
+        words: WordReporter | None = None
         if support is not None:
-            alignments = self._links(plan.rows, tokens, best, support)
             words = self._words(text, n_best[0].text, plan, best, support)
+            if settings.requested.alignments:
+                alignments = self._links(plan.rows, tokens, best, support)
+        judges = words is not None and words.quality is not None
         return Prediction(
             text=n_best[0].text,
             score=n_best[0].score,
@@ -574,7 +644,9 @@ class Translator(TellsLanguages, LooksInside):
             repetition=any(map(_repeats, plan.rows, best)),
             short=any(map(self._is_too_short, plan.rows, best)),
             alignments=alignments,
-            words=words,
+            words=words.reports if words else None,
+            omitted=words.omitted if words and judges else None,
+            doubled=words.doubled if words and judges else None,
             terms=self._term_uses(text, plan, best, support),
         )
 
@@ -638,10 +710,14 @@ class Translator(TellsLanguages, LooksInside):
         plan: Plan,
         best: Sequence[Hypothesis],
         support: Support,
-    ) -> list[WordReport]:
-        """Return the words of the translation of a text."""
+    ) -> WordReporter:
+        """Report the words of the translation of a text."""
         reporter = WordReporter(
-            self.src_tokenizer, self.tgt_tokenizer, text, translation
+            self.src_tokenizer,
+            self.tgt_tokenizer,
+            text,
+            translation,
+            self.doubts.quality,
         )
         for row, line, start, hypothesis in zip(
             plan.rows, plan.texts, plan.starts, best, strict=True
@@ -653,9 +729,10 @@ class Translator(TellsLanguages, LooksInside):
                 written(hypothesis),
                 hypothesis.token_log_probs,
                 support[row][0],
+                is_given=row.given is not None,
             )
             reporter.add(segment)
-        return reporter.reports
+        return reporter
 
     def _is_too_short(self, row: SourceRow, hypothesis: Hypothesis) -> bool:
         """Return whether a translation has far fewer ids for its source than pairs in training."""

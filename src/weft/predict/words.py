@@ -18,8 +18,10 @@ from operator import not_
 from typing import Any
 
 from weft.data.places import starts_after
-from weft.data.tokenizer import EOS_ID, Tokenizer
-from weft.predict.alignment import Floats, word_pairs, words_of
+from weft.data.tokenizer import Tokenizer
+from weft.predict.alignment import Floats, word_pairs
+from weft.predict.evidence import Evidence, without_end
+from weft.predict.quality import Quality
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class WordReport:
     Words are those of an alignment (`weft.predict.alignment.align_words`). `log_prob` is the sum of
     the log-probabilities of its tokens, in nats, each given all that stands before it. `sources`
     are the words that it comes from, in their order; none where no word of the source supports
-    it.
+    it. `quality` is the probability that it is right, as learned on dev; None where that was not.
     """
 
     text: str
@@ -47,6 +49,7 @@ class WordReport:
     end: int
     log_prob: float
     sources: list[SourceWord]
+    quality: float | None = None
 
     @property
     def probability(self) -> float:
@@ -54,8 +57,8 @@ class WordReport:
         return math.exp(self.log_prob)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary."""
-        return {
+        """Return the same as a plain dictionary, with `quality` where it is known."""
+        fields = {
             "text": self.text,
             "start": self.start,
             "end": self.end,
@@ -63,6 +66,7 @@ class WordReport:
             "probability": self.probability,
             "sources": [vars(word) for word in self.sources],
         }
+        return fields if self.quality is None else fields | {"quality": self.quality}
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class Segment:
 
     `line` is the text that it was read from, which begins in the user's at `start` or behind white
     space there. Source ids end with eos; target ids, too, where the translation came to its end.
-    `support` (T, S) is how much each source token supports each target token.
+    `support` (T, S) is how much each source token supports each target token. What `is_given`, by a
+    translation memory, is not estimated.
     """
 
     line: str
@@ -80,38 +85,72 @@ class Segment:
     tgt_ids: Sequence[int]
     log_probs: Sequence[float]
     support: Floats
+    is_given: bool = False
 
 
 @dataclass
 class WordReporter:
-    """Reports the words of one translation, segment after segment."""
+    """Reports the words of one translation, segment after segment.
+
+    With `quality`, it estimates that of each word, and collects the source words that may be
+    `omitted`. `doubled` are phrases that a segment says twice, though its source does not.
+    """
 
     src_tokenizer: Tokenizer
     tgt_tokenizer: Tokenizer
     text: str
     translation: str
+    quality: Quality | None = None
     reports: list[WordReport] = field(default_factory=list)
+    omitted: list[SourceWord] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
     num_src: int = 0  # words of the source before the next segment
     num_solids: int = 0  # of the translation before it
 
     def add(self, segment: Segment) -> None:
         """Report the words of the next segment."""
-        src_ids = _without_end(segment.src_ids)
-        tgt_ids = _without_end(segment.tgt_ids)
-        src, src_of = words_of(spelled(self.src_tokenizer, src_ids))
-        tgt, tgt_of = words_of(spelled(self.tgt_tokenizer, tgt_ids))
+        evidence = self._evidence(segment)
+        src, tgt = evidence.src_words, evidence.tgt_words
         sources = _placed(src, self.text, self._src_starts(segment), self.num_src)
-        targets = _placed(tgt, self.translation, self._tgt_starts(tgt_ids, tgt))
+        tgt_starts = self._tgt_starts(without_end(segment.tgt_ids), tgt)
+        targets = _placed(tgt, self.translation, tgt_starts)
         log_probs = [0.0] * len(tgt)
-        for number, log_prob in zip(tgt_of, segment.log_probs, strict=False):
+        for number, log_prob in zip(evidence.tgt_of, segment.log_probs, strict=False):
             log_probs[number] += log_prob
         chosen: list[list[SourceWord]] = [[] for _ in tgt]
-        for source, target in word_pairs(segment.support, tgt_of, src_of):
+        for source, target in word_pairs(
+            segment.support, evidence.tgt_of, evidence.src_of
+        ):
             chosen[target].append(sources[source])
-        for word, log_prob, words in zip(targets, log_probs, chosen, strict=True):
-            report = WordReport(word.text, word.start, word.end, log_prob, words)
+        qualities: Sequence[float | None] = [None] * len(tgt)
+        if self.quality is not None and not segment.is_given:
+            qualities = self._estimate(self.quality, evidence, sources)
+        for word, log_prob, words, quality in zip(
+            targets, log_probs, chosen, qualities, strict=True
+        ):
+            report = WordReport(
+                word.text, word.start, word.end, log_prob, words, quality
+            )
             self.reports.append(report)
         self.num_src += len(src)
+
+    def _evidence(self, segment: Segment) -> Evidence:
+        return Evidence.of(
+            (self.src_tokenizer, self.tgt_tokenizer),
+            segment.src_ids,
+            segment.tgt_ids,
+            segment.log_probs,
+            segment.support,
+        )
+
+    def _estimate(
+        self, quality: Quality, evidence: Evidence, sources: Sequence[SourceWord]
+    ) -> Sequence[float]:
+        """Return the quality of each word; note what the segment may leave out or say twice."""
+        if doubled := evidence.doubled():
+            self.doubled.append(doubled)
+        self.omitted += [sources[place] for place in quality.omitted(evidence)]
+        return quality.of_words(evidence)
 
     @cached_property
     def _of_text(self) -> list[int]:
@@ -158,10 +197,6 @@ class WordReporter:
 def spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
     """Return what each id spells, as `align_words` takes it."""
     return tokenizer.spell_each(ids)
-
-
-def _without_end(ids: Sequence[int]) -> Sequence[int]:
-    return ids[:-1] if ids and ids[-1] == EOS_ID else ids
 
 
 def _solids(text: str) -> list[int]:

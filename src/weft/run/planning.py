@@ -44,7 +44,7 @@ from weft.training.trainer import AnyBatches, Plan
 
 EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
 FEWEST_STEPS, MOST_STEPS = 500, 100_000
-JUDGED = 200  # rows of dev that the verdict at the end looks at
+JUDGED = 700  # rows of dev that the verdict at the end looks at, and learns doubt from
 
 AnyTask = TrainableTask[Any, Any, Any]
 

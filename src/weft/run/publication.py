@@ -74,7 +74,8 @@ def publish(
     record.enter("judging")
     judged = judge_run(out, task, texts, verdict.dev, run.is_stopped)
     verdict.judgement = judged.to_json()
-    task = task.knowing(_known_words(task, folder, texts), judged.low_confidence)
+    known_words = _known_words(task, folder, texts)
+    task = task.knowing(known_words, judged.low_confidence, judged.quality)
     record.enter("publishing")
     known = {**facts, "steps": verdict.step, "best_step": verdict.best_step}
     computed = [machine_in_words(folder)]

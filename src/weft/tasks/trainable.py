@@ -31,6 +31,7 @@ from weft.kernels.modules import names_without_native_code
 from weft.model.attention import attend_plainly
 from weft.model.transformer import count_parameters
 from weft.predict.parameters import Parameters, stored_shapes
+from weft.predict.quality import Quality
 from weft.tasks.task import Task
 from weft.training.loss import LossSums
 from weft.training.trainer import AnyBatches, Evaluate
@@ -208,9 +209,14 @@ class TrainableTask(Task[R, C], Generic[R, C, B]):
         """Count the model's weights, shared ones once."""
         return count_parameters(self.model)
 
-    def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
-        """Return the same, with what it takes to say at use where it guesses; for tasks that say
-        it.
+    def knowing(
+        self,
+        known: KnownWords | None,
+        low_confidence: float | None,
+        quality: Quality | None = None,
+    ) -> Self:
+        """Return the same, with what it takes to say at use where it guesses, and how good its
+        translations are; for tasks that say it.
         """
         return self
 

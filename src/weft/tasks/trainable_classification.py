@@ -39,6 +39,7 @@ from weft.model.ngrams import NgramBag
 from weft.predict.classifier import Classification as Answer
 from weft.predict.classifier import ClassifierModel
 from weft.predict.parameters import Parameters
+from weft.predict.quality import Quality
 from weft.tasks.classification import (
     Classification,
     known_labels,
@@ -269,7 +270,12 @@ class TrainableClassification(
     def loss_untrained(self) -> float:
         return self.loss_of_guessing
 
-    def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
+    def knowing(
+        self,
+        known: KnownWords | None,
+        low_confidence: float | None,
+        quality: Quality | None = None,
+    ) -> Self:
         return replace(
             self, config=config_knowing(self.config, known, low_confidence), known=known
         )

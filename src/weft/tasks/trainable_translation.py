@@ -50,6 +50,7 @@ from weft.model.recurrent import Seq2SeqRecurrent
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.alignment import SourceShares
 from weft.predict.parameters import Parameters
+from weft.predict.quality import Quality
 from weft.predict.rows import Member
 from weft.predict.translator import LONG_SOURCE
 from weft.recipes.file import with_values
@@ -68,6 +69,7 @@ from weft.tasks.translation import (
     load_both_tokenizers,
     load_shortlist,
     parameters_of,
+    section_of,
 )
 from weft.training.loss import CrossEntropy, LossSums, twice
 
@@ -278,10 +280,16 @@ class TrainableTranslation(
         brief = replace(self, config=self.config.model_copy(update={"decoding": short}))
         brief.evaluate(text.select(range(rows)), **({"beam_size": 1} if on_dev else {}))
 
-    def knowing(self, known: KnownWords | None, low_confidence: float | None) -> Self:
-        return replace(
-            self, config=config_knowing(self.config, known, low_confidence), known=known
-        )
+    def knowing(
+        self,
+        known: KnownWords | None,
+        low_confidence: float | None,
+        quality: Quality | None = None,
+    ) -> Self:
+        config = config_knowing(self.config, known, low_confidence)
+        section = None if quality is None else section_of(quality)
+        config = config.model_copy(update={"quality": section})
+        return replace(self, config=config, known=known)
 
     def _engine(self) -> Engine | None:
         """Return the native engine; None where PyTorch decodes, as on a GPU."""

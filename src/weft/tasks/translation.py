@@ -31,14 +31,25 @@ from weft.engine.plain_steps import (
     steps_of,
 )
 from weft.engine.weights import Weights
+from weft.errors import FolderError
 from weft.evaluation.metrics import TranslationScores, pair_scores, translation_scores
 from weft.evaluation.terms import AlignedWord, TermScores, TermText, term_scores
 from weft.folder import model_folder
 from weft.folder.arrays import Arrays
 from weft.folder.layout import WORK
-from weft.folder.model_folder import StoredModel, TranslationConfig
+from weft.folder.model_folder import (
+    LogisticSection,
+    QualitySection,
+    StoredModel,
+    TranslationConfig,
+)
 from weft.kernels.machine import Machine
 from weft.predict.doubts import Doubts
+from weft.predict.evidence import (
+    OMISSION_FEATURES,
+    SENTENCE_FEATURES,
+    WORD_FEATURES,
+)
 from weft.predict.parameters import (
     Parameters,
     recurrent_parameters,
@@ -51,6 +62,7 @@ from weft.predict.prediction import (
     HOW_TO_READ_ALL,
     Prediction,
 )
+from weft.predict.quality import Logistic, Quality
 from weft.predict.rows import Member
 from weft.predict.segments import RowLengths
 from weft.predict.translator import Translator
@@ -206,7 +218,7 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             shortlist=self.shortlist,
             uses_shortlist=config.shortlist == "on",
             least_ratio=config.least_ratio,
-            doubts=Doubts(self.known, config.low_confidence),
+            doubts=Doubts(self.known, config.low_confidence, quality_of(config)),
         )
 
     @property
@@ -350,6 +362,51 @@ def parameters_of(config: TranslationConfig) -> Parameters:
     if isinstance(shape, RecurrentSection):
         return recurrent_parameters(shape, *sizes, config.joint)
     return seq2seq_parameters(shape, *sizes, config.joint)
+
+
+def quality_of(config: TranslationConfig) -> Quality | None:
+    """Return how a model estimates the quality of its translations; None where it does not.
+
+    Raises FolderError where that needs what this version does not know.
+    """
+    section = config.quality
+    if section is None:
+        return None
+    try:
+        omission = None
+        if section.omission is not None:
+            omission = _logistic(OMISSION_FEATURES, section.omission)
+        return Quality(
+            _logistic(WORD_FEATURES, section.words),
+            _logistic(SENTENCE_FEATURES, section.sentences),
+            omission,
+            section.least_omission,
+        )
+    except ValueError as error:
+        raise FolderError(
+            f"{model_folder.CONFIG}: quality: {error}; install a newer weft-text"
+        ) from None
+
+
+def section_of(quality: Quality) -> QualitySection:
+    """Return estimates of quality in the form that a folder keeps."""
+
+    def kept(model: Logistic, names: Sequence[str]) -> LogisticSection:
+        return LogisticSection(bias=round(model.bias, 5), weights=model.named(names))
+
+    omission = None
+    if quality.omission is not None:
+        omission = kept(quality.omission, OMISSION_FEATURES)
+    return QualitySection(
+        words=kept(quality.words, WORD_FEATURES),
+        sentences=kept(quality.sentences, SENTENCE_FEATURES),
+        omission=omission,
+        least_omission=round(quality.least_omission, 5),
+    )
+
+
+def _logistic(names: Sequence[str], section: LogisticSection) -> Logistic:
+    return Logistic.of(names, section.bias, section.weights)
 
 
 def weights_of(config: TranslationConfig, arrays: Arrays) -> Weights:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from weft.predict.quality import Quality
 from weft.run.judging.words import shorten_runs
 
 USABLE, DRAFT, NOT_YET, NOT_JUDGED = "usable", "draft", "not usable yet", "not judged"
@@ -21,7 +22,8 @@ class Judgement:
     dev rows with what the model makes of them. `still_improves` says that dev was still getting
     better when training ended, `is_flat` that it was seen not to. `anew` are the settings of a new
     run that is to be tried in place of a longer one; {} for none. `low_confidence` is the mean
-    log-probability a token that one in twenty of dev's translations is below.
+    log-probability a token that one in twenty of dev's translations is below, `quality` how a
+    translator estimates the quality of what it writes.
     """
 
     verdict: str
@@ -33,6 +35,7 @@ class Judgement:
     is_flat: bool = False
     anew: Mapping[str, int | float] = field(default_factory=dict)
     low_confidence: float | None = None
+    quality: Quality | None = None
 
     def with_curve(
         self,
@@ -83,9 +86,11 @@ class Judgement:
         ] + shown
 
     def to_json(self) -> dict[str, Any]:
-        """Return the judgement as a plain dictionary; `helps` says in words what `anew` holds."""
-        facts = asdict(self)
-        del facts["anew"]
+        """Return the judgement as a plain dictionary; `helps` says in words what `anew` holds, and
+        the folder has its `quality`.
+        """
+        facts = asdict(replace(self, quality=None))
+        del facts["anew"], facts["quality"]
         return facts
 
 

@@ -14,6 +14,7 @@ from weft.predict.segments import joiner
 from weft.run.judging.judgement import (
     DRAFT,
     FEW_JUDGED,
+    NOT_JUDGED,
     NOT_YET,
     NUM_EXAMPLES,
     USABLE,
@@ -21,6 +22,7 @@ from weft.run.judging.judgement import (
     not_judged,
 )
 from weft.run.judging.memory import Memory
+from weft.run.judging.quality import learn_quality
 from weft.run.judging.words import edits, words_of
 from weft.tasks.translation import Translation
 
@@ -74,8 +76,10 @@ def judge_translator(
     task: Translation, train: ParallelText, dev: ParallelText
 ) -> Judgement:
     """Translate some of dev, as `weft translate` does, and judge."""
+    predictor = task.predictor()
+    learned = learn_quality(predictor, dev)
     dev = dev.sample(MOST_JUDGED)
-    predictions = task.predictor().translate(dev.src)
+    predictions = predictor.translate(dev.src)
     references = [task.tokenizers[1].normalize(text) for text in dev.tgt]
     copied = _copies(task, train.sample(MOST_REMEMBERED), dev.src)
     copies = [task.tokenizers[1].normalize(text) for text in copied]
@@ -85,7 +89,11 @@ def judge_translator(
         return task.scores_of_texts(normalized, texts).bleu
 
     language = task.config.tgt_lang
-    return judge(dev.src, predictions, references, copies, language, bleu_of)
+    found = judge(dev.src, predictions, references, copies, language, bleu_of)
+    if learned is None or found.verdict == NOT_JUDGED:
+        return found
+    figures = {**found.figures, **learned.figures()}
+    return replace(found, figures=figures, quality=learned.quality)
 
 
 def judge(
