@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
+from weft.data.hinting import LEAST_SCORE
 from weft.data.memory import Match, Memory
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import EOS_ID, Tokenizer
@@ -64,6 +65,13 @@ class MemoryFinder:
             plan = _joined([self._planned(part, planned) for part in own])
             plans[text] = replace(plan, memory=tuple(self._uses(text, own)))
         return plans
+
+    def hint(self, line: str) -> tuple[int, ...]:
+        """Return the target ids of the unit that is nearest to a line, for a model that has learned
+        to read such; none where nothing is near enough.
+        """
+        match = self.memory.best(line, LEAST_SCORE)
+        return tuple(self.tokenizer.encode(match.target)) if match else ()
 
     def _parts(self, text: str) -> list[_Part]:
         """Divide a text into what is taken and the runs of sentences between."""

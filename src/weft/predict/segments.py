@@ -67,7 +67,7 @@ class SourceRow:
         """Return the row with the terms that were found, and without the words to avoid and these
         `rivals`.
         """
-        if self.found is None:
+        if self.found is None or not self.found.finder.binds:
             return self
         avoided = dict.fromkeys((*self.found.avoided, *rivals))
         return replace(self, terms=self.found.needed, avoided=tuple(avoided))

@@ -16,6 +16,7 @@ from weft.data.glossary import (
     find_words,
     lowered_text,
 )
+from weft.data.hints import TermHint, target_ids
 from weft.data.scripts import is_spaceless_letter
 from weft.data.spans import TokenSpans
 from weft.data.tokenizer import EOS_ID, Tokenizer
@@ -57,7 +58,8 @@ class TermFinder:
     """A glossary for a pair of tokenizers.
 
     The terms of a row have at most `room` tokens in all; those that come after are left out. With
-    `has_spaces`, there are some between the words of the target.
+    `has_spaces`, there are some between the words of the target. It `binds` the search to the
+    terms, or `marks` them in the source for the model to read, or both.
     """
 
     glossary: Glossary
@@ -65,6 +67,8 @@ class TermFinder:
     tgt_tokenizer: Tokenizer
     room: int
     has_spaces: bool = True
+    binds: bool = True
+    marks: bool = False
 
     def find(self, ids: tuple[int, ...], line: str) -> "RowTerms | None":
         """Return the terms of a line, whose ids are a row's; None where it has none."""
@@ -162,6 +166,20 @@ class RowTerms:
     def _groups(self) -> list[list[int]]:
         return alike(self.occurrences)
 
+    @cached_property
+    def hints(self) -> tuple[TermHint, ...]:
+        """Return the terms, each with its first target, as a model reads them that has learned
+        to.
+        """
+        hints: list[TermHint] = []
+        tokenizer = self.finder.tgt_tokenizer
+        for occurrence, span in zip(self.occurrences, self._spans, strict=True):
+            ids = target_ids(tokenizer, occurrence.targets[0])
+            is_behind = span is not None and (not hints or span[0] >= hints[-1].end)
+            if span is not None and is_behind and ids:
+                hints.append(TermHint(*span, ids))
+        return tuple(hints)
+
     def lacks(self, translation: str) -> bool:
         """Return whether a translation lacks a term, or has a word to avoid."""
         found = self._found(translation)
@@ -254,6 +272,8 @@ class RowTerms:
     def _why_missing(self, number: int) -> str:
         if self._spans[number] is None:
             return "the model did not read this far"
+        if not self.finder.binds:
+            return "the model read it and did not write it"
         if not self._forms[number]:
             return "the model's tokens cannot write it as it stands"
         if self._each[number] is None:

@@ -10,10 +10,11 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
 from operator import getitem
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from weft.config import DecodingSection
 from weft.data.glossary import Glossary
+from weft.data.hints import Hints, TermHint
 from weft.data.memory import Memory
 from weft.data.tokenizer import Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
@@ -45,6 +46,11 @@ LONG_SOURCE = 10
 # times the least ratio of lengths in training: a translation below it may have left something out
 FAR_BELOW = 0.7
 
+TermsBy: TypeAlias = Literal["search", "source", "both"]
+"""What has a translation have the terms of a glossary: the search, the source that the model reads,
+or both.
+"""
+
 Support = dict[SourceRow, list[Floats]]
 """How much each source token supports each token of each row's hypotheses, (T, S)."""
 
@@ -67,13 +73,16 @@ class Translator(TellsLanguages, LooksInside):
         uses_shortlist: bool = False,
         least_ratio: float = 0.0,
         doubts: Doubts | None = None,
+        takes_terms: bool = False,
+        takes_match: bool = False,
     ) -> None:
         """Set the model, its tokenizers and how it is used.
 
         `languages` are source and target, BCP-47 codes. The model's engine searches for so many
         `workers` at once. `utilities` are what minimum Bayes risk can compare translations by. With
         `uses_shortlist`, `shortlist` is used unless a call says otherwise. Nearly all pairs of
-        training have at least `least_ratio` target ids for each source id.
+        training have at least `least_ratio` target ids for each source id. It `takes_terms` or
+        `takes_match` if it has learned to read these hints in a row.
         """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
@@ -86,6 +95,8 @@ class Translator(TellsLanguages, LooksInside):
         self.least_ratio = least_ratio
         self.doubts = doubts or Doubts()
         self._rows = RowSearch((member,), decoding, self.max_len, workers, shortlist)
+        self.takes_terms = takes_terms
+        self.takes_match = takes_match
         self._finder: TermFinder | None = None
         self._memory: MemoryFinder | None = None
 
@@ -104,14 +115,26 @@ class Translator(TellsLanguages, LooksInside):
         """Return whether it knows which words belong together; a recurrent model does not."""
         return all(member.cross_attention for member in self._rows.members)
 
-    def with_glossary(self, glossary: Glossary | None) -> "Translator":
+    def with_glossary(
+        self, glossary: Glossary | None, terms: TermsBy | None = None
+    ) -> "Translator":
         """Return this translator with a glossary, by which every translation is bound; None: with
         none.
 
         Its terms are written where their source words are translated, if the model looks at these
         (a recurrent one and an ensemble do not say so); `Prediction.terms` says what became of
         each.
+
+        By the `search`, a translation that lacks terms is searched for again, bound by them. By the
+        `source`, the model reads them beside their source words, which it must have learned
+        (`data.terms`). Usual is `both` for a model that has, and `search` for others. Raises
+        UsageError for a model that cannot read them.
         """
+        terms = terms or ("both" if self.takes_terms else "search")
+        if glossary is not None and terms != "search" and not self.takes_terms:
+            raise UsageError(
+                f"terms = {terms}: the model was not trained with data.terms, so that it reads none; use search"
+            )
         bound = copy(self)
         bound._finder = None
         if glossary is not None:
@@ -121,6 +144,8 @@ class Translator(TellsLanguages, LooksInside):
                 self.tgt_tokenizer,
                 self.max_len // 2,
                 has_spaces=bool(joiner(self.tgt_lang)),
+                binds=terms != "source",
+                marks=terms != "search",
             )
         return bound
 
@@ -157,6 +182,8 @@ class Translator(TellsLanguages, LooksInside):
         together = copy(self)
         together.look_inside = None
         together.max_len = min(model.max_len for model in models)
+        together.takes_terms = all(model.takes_terms for model in models)
+        together.takes_match = all(model.takes_match for model in models)
         for model in others:
             together.lengths = together.lengths.within(model.lengths)
         members = tuple(member for model in models for member in model._rows.members)
@@ -279,7 +306,9 @@ class Translator(TellsLanguages, LooksInside):
         lacking = {
             row: hypotheses[:1]
             for row, hypotheses in found.items()
-            if row.found and row.found.lacks(self.text_of(hypotheses[0]))
+            if row.found
+            and row.found.finder.binds
+            and row.found.lacks(self.text_of(hypotheses[0]))
         }
         if not self.can_align:
             return {row: row.bound() for row in lacking}
@@ -466,7 +495,8 @@ class Translator(TellsLanguages, LooksInside):
             raise UsageError(
                 "alignments and coverage_penalty need the attention of a model, which was not given"
             )
-        if self._finder and (requested.sampling or requested.exhaustive):
+        binds = self._finder is not None and self._finder.binds
+        if binds and (requested.sampling or requested.exhaustive):
             raise UsageError(
                 "a glossary is for a beam; leave it out, or samples and exhaustive"
             )
@@ -587,19 +617,34 @@ class Translator(TellsLanguages, LooksInside):
             plans = plan_rest(texts)
         else:
             plans = self._memory.plan(texts, plan_rest)
-        if self._finder is None:
+        if self._finder is None and not self._reads_matches:
             return plans
         return {
-            text: replace(plan, rows=self._with_terms(plan))
+            text: replace(plan, rows=list(map(self._helped, plan.rows, plan.texts)))
             for text, plan in plans.items()
         }
 
-    def _with_terms(self, plan: Plan) -> list[SourceRow]:
-        assert self._finder is not None
-        rows = []
-        for row, line in zip(plan.rows, plan.texts, strict=True):
-            rows.append(replace(row, found=self._finder.find(row.ids, line)))
-        return rows
+    @property
+    def _reads_matches(self) -> bool:
+        """Return whether the model reads what the memory has for a row."""
+        return self.takes_match and self._memory is not None
+
+    def _helped(self, row: SourceRow, line: str) -> SourceRow:
+        """Return the row of a line with the terms that are found in it, and with those hints that
+        the model has learned to read.
+        """
+        if self._finder is not None:
+            row = replace(row, found=self._finder.find(row.ids, line))
+        if row.given is not None:
+            return row
+        terms: tuple[TermHint, ...] = ()
+        if row.found is not None and row.found.finder.marks:
+            terms = row.found.hints
+        match: tuple[int, ...] = ()
+        if self._reads_matches and self._memory is not None:
+            match = self._memory.hint(line)
+        room = self.lengths.limit - len(row.ids)
+        return replace(row, hints=Hints(terms, match).within(room))
 
     def _assemble(
         self,

@@ -219,6 +219,8 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             uses_shortlist=config.shortlist == "on",
             least_ratio=config.least_ratio,
             doubts=Doubts(self.known, config.low_confidence, quality_of(config)),
+            takes_terms=config.takes_terms,
+            takes_match=config.takes_match,
         )
 
     @property
