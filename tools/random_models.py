@@ -63,7 +63,8 @@ def task_of(recipe: Recipe, seed: int = 3) -> Any:
             src=in_a_browser(recipe.tokenizer.src),
             tgt=in_a_browser(recipe.tokenizer.tgt),
         )
-        both = build_tokenizers(section, TEXTS, TEXTS)
+        data = recipe.data
+        both = build_tokenizers(section, TEXTS, TEXTS, needs_joint=data.has_hints)
         config = TranslationConfig(
             **common,
             task="translation",
@@ -75,6 +76,8 @@ def task_of(recipe: Recipe, seed: int = 3) -> Any:
             tgt_vocab_size=both[1].vocab_size,
             max_src_len=60,
             usual_src_len=25,
+            takes_terms=data.terms > 0,
+            takes_match=data.memory > 0,
             model=shape,
             tokenizer=TokenizerSection(
                 joint=both[0] is both[1], src=both[0].settings, tgt=both[1].settings
