@@ -48,10 +48,9 @@ def measure(path: Path) -> None:
     begin = time.perf_counter()
     memory = read_memory([str(path)], "en", "de")
     read = time.perf_counter()
-    queries = list(queries_of(memory))
-    memory.near(queries[0])
-    memory.repaired("page 3")
+    memory.prepare()
     ready = time.perf_counter()
+    queries = list(queries_of(memory))
     size = path.stat().st_size / 2**20
     print(f"{len(memory):,} units, {size:,.0f} MiB of TMX")
     print(f"read in {read - begin:.1f} s, indexed in {ready - read:.1f} s more")

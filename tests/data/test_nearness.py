@@ -48,6 +48,12 @@ def test_words_of_every_script() -> None:
         assert words_of(text) == words
 
 
+@given(st.text(st.characters(max_codepoint=127), max_size=60))
+def test_words_of_ascii_are_those_of_any_text(text: str) -> None:
+    wide = words_of(f"{text} ü")
+    assert [*words_of(text), "ü"] == wide
+
+
 def test_nearness_by_hand() -> None:
     for text, other, expected in (
         ("a b c d", "a b c d", 1),

@@ -92,6 +92,7 @@ def memory_for(
 
     with stages.showing(""):
         memory = read_memory(data, model.src_lang, model.tgt_lang, parts_of)
+        memory.prepare()
     for note in (*memory.notes, *memory.doubts):
         remark(f"weft: {note}")
     return memory

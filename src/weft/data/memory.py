@@ -159,6 +159,11 @@ class Memory:
     def __len__(self) -> int:
         return len(self._units)
 
+    def prepare(self) -> None:
+        """Make all that queries need, which otherwise the first one of each kind makes."""
+        for index in (self._by_form, self._index):
+            assert index is not None
+
     def unit(self, number: int) -> Match:
         """Return a unit by its number, as an exact match of its source."""
         return self._match(number, 1.0, "exact")

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,9 @@ class NearIndex:
         self.first = self._count_keys()
         self.rows = self._sort_rows()
         self.lengths = np.minimum(np.diff(self.starts), _MOST_WORDS + 1)
+        # what a query adds up for each text, 0 before and after it
         self._sums = np.zeros(len(self), np.float32)
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -87,15 +90,15 @@ class NearIndex:
         """Return the texts (K) that share the rarest words of a query, and are not so much longer
         or shorter that they cannot be near.
         """
-        sums = self._sums
-        for rows in self._found(query):
-            # every word saves an edit, and a rare one is less likely to be there by chance
-            rarity = math.log1p(len(self) / len(rows))
-            worth = np.float32(1 + rarity / 10)
-            np.add.at(sums, rows, worth)
-        found = np.flatnonzero(sums > 0)
-        shared = sums.take(found)
-        sums[found] = 0
+        with self._lock:
+            for rows in self._found(query):
+                # every word saves an edit, and a rare one is less likely to be there by chance
+                rarity = math.log1p(len(self) / len(rows))
+                worth = np.float32(1 + rarity / 10)
+                np.add.at(self._sums, rows, worth)
+            found = np.flatnonzero(self._sums > 0)
+            shared = self._sums.take(found)
+            self._sums[found] = 0
         ratios = _length_ratios(len(query), least)
         lengths = self.lengths.take(found)
         return _largest(found, shared * ratios.take(lengths))

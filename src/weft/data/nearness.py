@@ -33,12 +33,16 @@ _SPACELESS = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
+_NUMBER = r"\d+(?:[.,:'’/-]\d+)*"
+# the same in less time
+_ASCII = re.compile(rf"{_NUMBER}|\w+|[^\w\s\x1c-\x1f]", re.ASCII)
 _LETTER = 1 << 31  # marks the number of a word of one character
 
 
 def words_of(text: str) -> list[str]:
     """Return the words, numbers and marks of a text, without case."""
-    found: list[str] = _form().findall(text.casefold())
+    form = _ASCII if text.isascii() else _form()
+    found: list[str] = form.findall(text.casefold())
     return found
 
 
@@ -113,8 +117,7 @@ def _form() -> re.Pattern[str]:
     accents = "".join(filter(_is_accent, map(chr, range(0x300, 0xFE30))))
     letters = rf"[^\W{spaceless}]"
     word = rf"{letters}+(?:[{accents}]+{letters}*)*"
-    number = r"\d+(?:[.,:'’/-]\d+)*"
-    return re.compile(rf"{number}|[{spaceless}]|{word}|[^\w\s]")
+    return re.compile(rf"{_NUMBER}|[{spaceless}]|{word}|[^\w\s]")
 
 
 def _is_accent(character: str) -> bool:
@@ -123,7 +126,7 @@ def _is_accent(character: str) -> bool:
     return not any(first <= ord(character) <= last for first, last in _SPACELESS)
 
 
-@lru_cache(1 << 16)
+@lru_cache(1 << 17)
 def number_of(word: str) -> int:
     """Return the number that stands for a word: a hash of 31 bits, or its one character."""
     if len(word) == 1:

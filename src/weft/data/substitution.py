@@ -19,7 +19,8 @@ _PLACEHOLDER = (
     r"|%\(\w{1,100}+\)[a-z]|%(?:\d++\$)?[sdif](?!\w)"
 )
 _NUMBER = rf"(?<!{_TOUCHING})\d++(?:[.,:/'’-]\d++)*+(?!{_TOUCHING})"
-_SLOT = re.compile(rf"(?P<placeholder>{_PLACEHOLDER})|{_NUMBER}")
+_SLOT = re.compile(rf"(?=[\d{{$#%])(?:(?P<placeholder>{_PLACEHOLDER})|{_NUMBER})")
+_SIGN = re.compile(r"[\d{%]")  # without one there is no slot
 # what may have to change with the number behind it: an article, or one that is cut short
 _BEFORE = re.compile(r"(?:\b(?:an?|az)\s|['’])$", re.I)
 _AFTER = re.compile(r"[-:'’]\w")  # an ending
@@ -36,7 +37,7 @@ _MILLION = 1_000_000
 
 def has_slots(text: str) -> bool:
     """Return whether there is a number or a placeholder in a text."""
-    return _SLOT.search(text) is not None
+    return bool(_SIGN.search(text) and _SLOT.search(text))
 
 
 def form_of(text: str) -> str:
