@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from weft.predict.memory_use import MemoryUse
     from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
+    from weft.predict.words import SourceWord
 
 _CHUNK = 128  # texts that an interruption may cost
 _FEWEST = 50  # texts for which a bar is shown
@@ -62,6 +63,9 @@ class Done:
     memory: list[dict[str, Any]] | None = None
     offers: list[dict[str, Any]] = field(default_factory=list)
     taken: str = ""
+    quality: float | None = None
+    omitted: list[dict[str, Any]] | None = None
+    doubled: list[str] | None = None
 
     @property
     def uses(self) -> "list[MemoryUse] | None":
@@ -365,7 +369,14 @@ def _done(
         memory=memory,
         offers=[asdict(offer) for offer in translated.doubt.offers],
         taken=translated.doubt.taken,
+        quality=prediction.quality,
+        omitted=_as_objects(prediction.omitted),
+        doubled=prediction.doubled,
     )
+
+
+def _as_objects(words: "Sequence[SourceWord] | None") -> list[dict[str, Any]] | None:
+    return None if words is None else [dict(vars(word)) for word in words]
 
 
 def _report(
@@ -388,6 +399,7 @@ def _report(
     for number, text in _first_places(document):
         guesses.see(done[text], number, document.place(number))
         guesses.unaligned += done[text].is_unaligned
+        guesses.see_words(word.get("quality") for word in done[text].words or ())
         guesses.terms.update(use["status"] for use in done[text].terms or ())
         guesses.see_memory(done[text].uses, bool(done[text].taken))
     for line in guesses.few() if as_json else guesses.lines():
@@ -411,10 +423,14 @@ def _objects(document: "Document[bytes]", done: Mapping[str, Done]) -> Iterator[
             "unknown_words": one.unknown_words,
             "words": one.words,
         }
-        if one.terms is not None:
-            value["terms"] = one.terms
-        if one.memory is not None:
-            value["memory"] = one.memory
+        more = {
+            "terms": one.terms,
+            "memory": one.memory,
+            "quality": one.quality,
+            "omitted": one.omitted,
+            "doubled": one.doubled,
+        }
+        value |= {key: known for key, known in more.items() if known is not None}
         yield json.dumps(value, ensure_ascii=False) + "\n"
 
 

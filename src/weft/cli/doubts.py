@@ -43,6 +43,7 @@ def doubts_of(
             again += "; --no-repeat-ngrams 3 forbids that"
         doubts.append(again)
     doubts += _of_what_is_missing(prediction, text, config, settings, is_line)
+    doubts += _of_phrases(prediction)
     doubts += [
         f"term {use.source} ({use.where}): {use.status}; {use.reason}"
         for use in prediction.terms or ()
@@ -79,6 +80,20 @@ def _of_memory(prediction: "Prediction") -> list[str]:
         for use in prediction.memory or ()
         if use.kind == "repaired" and use.taken
     ]
+
+
+def _of_phrases(prediction: "Prediction") -> list[str]:
+    """Return the doubts about what was left out, and about what is said twice."""
+    from weft.predict.document import in_words
+
+    doubts = []
+    if prediction.omitted:
+        said = in_words(prediction.omitted)
+        doubts.append(f"omission: nothing seems to be written from: {said}")
+    if not prediction.repetition:
+        twice = [f"doubled: it says twice: {one}" for one in prediction.doubled or ()]
+        doubts += twice
+    return doubts
 
 
 def _of_what_is_missing(

@@ -1,7 +1,7 @@
 """The notes at the end of a verb on the texts in which the model guessed."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -42,6 +42,8 @@ class Guesses:
             None  # of texts, by what a memory has of them
         )
         self.texts = self.with_unknown = self.unsure = self.unaligned = 0
+        self.num_words = self.doubtful = 0
+        self.right = 0.0  # of the words, as many as are expected to be
 
     def see(
         self, answer: Answer, number: int, name: str = "", is_guess: bool = True
@@ -67,9 +69,19 @@ class Guesses:
     ) -> None:
         """Count a translation, and what became of the glossary's terms and of the memory."""
         self.see(prediction, number, name)
+        self.see_words(word.quality for word in prediction.words or ())
         self.unaligned += prediction.is_unaligned
         self.terms.update(use.status for use in prediction.terms or ())
         self.see_memory(prediction.memory, prediction.is_taken)
+
+    def see_words(self, qualities: Iterable[float | None]) -> None:
+        """Count the words of a translation, and those that are rather wrong than right."""
+        from weft.predict.quality import DOUBTFUL
+
+        known = [quality for quality in qualities if quality is not None]
+        self.num_words += len(known)
+        self.doubtful += sum(quality < DOUBTFUL for quality in known)
+        self.right += sum(known)
 
     def see_memory(self, uses: Sequence["MemoryUse"] | None, is_taken: bool) -> None:
         """Count a text by what a memory has of it; None: there is no memory."""
@@ -86,7 +98,12 @@ class Guesses:
 
     def lines(self) -> list[str]:
         """Return the notes on all texts seen; none where nothing was guessed."""
-        return [*self._of_words(), *self._of_unsure(), *self._of_use()]
+        return [
+            *self._of_words(),
+            *self._of_unsure(),
+            *self._of_quality(),
+            *self._of_use(),
+        ]
 
     def few(self) -> list[str]:
         """Return the notes that are no summary of what each line of JSON says, too."""
@@ -142,6 +159,18 @@ class Guesses:
             which = f"of {self.unsure:,} of {self.texts:,} texts"
         return [
             f"note: {which} the model is less sure than of 19 in 20 of its dev text; look them over"
+        ]
+
+    def _of_quality(self) -> list[str]:
+        """Say how many words are doubtful, and how many are expected to be right in all."""
+        if not self.doubtful:
+            return []
+        share = self.right / self.num_words
+        counted = f"{self.doubtful:,} of {self.num_words:,} words"
+        are = "are" if self.num_words > 1 else "is"
+        said = f"note: {counted} {are} rather wrong than right, by what dev has shown"
+        return [
+            f"{said}, and {share:.0%} of all may be right; with --json each says how sure it is"
         ]
 
     def of_terms(self) -> list[str]:

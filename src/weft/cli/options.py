@@ -148,6 +148,14 @@ Alignments = Annotated[
         "their places, probabilities and source words.",
     ),
 ]
+Doubts = Annotated[
+    bool,
+    typer.Option(
+        "--doubts/--no-doubts",
+        help="Estimate which words are wrong and what is left out, where the model has learned that "
+        "of itself; without, it is a little faster.",
+    ),
+]
 
 # sampling
 Temperature = Annotated[

@@ -29,6 +29,7 @@ from weft.cli.options import (
     BeamSize,
     Columns,
     CoveragePenalty,
+    Doubts,
     Ensemble,
     Exhaustive,
     Folder,
@@ -99,6 +100,7 @@ def translate(
     utility: UtilityName = None,
     coverage_penalty: CoveragePenalty = 0.0,
     alignments: Alignments = False,
+    doubts: Doubts = True,
     ensemble: Ensemble = None,
     prefix: Prefix = "",
     no_repeat_ngrams: NoRepeatNgrams = 0,
@@ -131,6 +133,7 @@ def translate(
             utility=utility,
             coverage_penalty=coverage_penalty,
             alignments=alignments,
+            doubts=doubts,
             prefix=prefix,
             no_repeat_ngrams=no_repeat_ngrams,
             shortlist=shortlist,
@@ -172,15 +175,15 @@ def translate(
             for number, (prediction, line, row) in enumerate(triples, start=first + 1):
                 name = named_row(number, row, form)
                 guesses.see_translation(prediction, number, name)
-                doubts = doubts_of(prediction, line, task.config, settings)
+                said = doubts_of(prediction, line, task.config, settings)
                 if source.is_short:
-                    doubts += near_matches(prediction)
+                    said += near_matches(prediction)
                 if table is not None:
-                    cells = translation_cells(prediction, doubts)
+                    cells = translation_cells(prediction, said)
                     output = table.row(row, cells)
                 else:
                     output = _translated(number, prediction, n_best, as_json)
-                yield output, doubts
+                yield output, said
 
         head = table.head() if table is not None else ""
         _write(answers, source, output_file, as_json, facts, guesses, head)

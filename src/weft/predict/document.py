@@ -1,10 +1,11 @@
 """A translation as a document takes it: with its alignment, and with what a person should check."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from weft.documents.document import Doubt, Offer, Translated
 from weft.predict.prediction import Prediction
+from weft.predict.words import SourceWord
 
 _MOST_WORDS = 10  # that a remark names
 
@@ -17,7 +18,7 @@ def for_document(text: str, prediction: Prediction) -> Translated:
     """
     doubt = Doubt(
         tuple(remarks(text, prediction)),
-        _probability(prediction),
+        confidence_of(prediction),
         tuple(_offers(text, prediction)),
         _taken(prediction),
     )
@@ -51,6 +52,7 @@ def remarks(text: str, prediction: Prediction) -> Iterator[str]:
         yield "The model answers nothing to one of the sentences, which is missing."
     elif prediction.short:
         yield "It is far shorter than usual; something may be missing."
+    yield from _of_phrases(prediction)
     if prediction.unsure:
         yield "The model is less sure than usual."
     for use in prediction.memory or ():
@@ -61,6 +63,14 @@ def remarks(text: str, prediction: Prediction) -> Iterator[str]:
         if len(words) > _MOST_WORDS:
             named += f" and {len(words) - _MOST_WORDS} more"
         yield f"Never seen in training: {named}."
+
+
+def _of_phrases(prediction: Prediction) -> Iterator[str]:
+    """Yield what is suspected to be left out, and what is said twice."""
+    if prediction.omitted:
+        yield f"Nothing seems to be written from: {in_words(prediction.omitted)}."
+    for phrase in prediction.doubled or ():
+        yield f"It says a phrase twice: {phrase}."
 
 
 def _offers(text: str, prediction: Prediction) -> Iterator[Offer]:
@@ -80,9 +90,24 @@ def _taken(prediction: Prediction) -> str:
     return "repaired" if "repaired" in kinds else "exact"
 
 
-def _probability(prediction: Prediction) -> float | None:
-    """Return the probability of a token of the translation, the geometric mean of all; None where
-    a memory had the translation.
+def in_words(omitted: Sequence[SourceWord]) -> str:
+    """Return source words as they stand, an ellipsis between those that are apart."""
+    said = ""
+    before = -1
+    for word in omitted:
+        if said:
+            said += " " if word.number == before + 1 else " ... "
+        said += word.text
+        before = word.number
+    return said
+
+
+def confidence_of(prediction: Prediction) -> float | None:
+    """Return the quality of a translation: the share of its words that is expected to be right.
+    Where the model does not know that, the probability of a token, the geometric mean of all; None
+    where a memory had the translation.
     """
+    if prediction.quality is not None:
+        return prediction.quality
     log_prob = None if prediction.is_taken else prediction.confidence
     return None if log_prob is None else math.exp(log_prob)

@@ -14,6 +14,9 @@ import numpy as np
 
 from weft.predict.evidence import Doubles, Evidence, sentence_features
 
+DOUBTFUL = 0.5
+"""The quality below which a word is rather wrong than right."""
+
 
 @dataclass(frozen=True)
 class Logistic:

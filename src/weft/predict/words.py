@@ -21,7 +21,7 @@ from weft.data.places import starts_after
 from weft.data.tokenizer import Tokenizer
 from weft.predict.alignment import Floats, word_pairs
 from weft.predict.evidence import Evidence, without_end
-from weft.predict.quality import Quality
+from weft.predict.quality import DOUBTFUL, Quality
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,11 @@ class WordReport:
     log_prob: float
     sources: list[SourceWord]
     quality: float | None = None
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Return whether it is rather wrong than right; False where that is not known."""
+        return self.quality is not None and self.quality < DOUBTFUL
 
     @property
     def probability(self) -> float:
