@@ -19,7 +19,8 @@ from weft.engine.from_model import build_engine
 from weft.engine.torch_steps import steps_of
 from weft.errors import UsageError
 from weft.model.transformer import Seq2SeqTransformer
-from weft.predict.rows import Member
+from weft.predict.prediction import Prediction
+from weft.predict.rows import Member, Planned
 from weft.predict.segments import RowLengths
 from weft.predict.settings import DecodingSettings
 from weft.predict.translator import Translator
@@ -80,6 +81,17 @@ def caller(seconds: float = 60.0) -> Caller:
     return Caller("someone", time.monotonic() + seconds)
 
 
+def jobs_of(
+    searcher: Searcher, planned: Planned, someone: Caller | None = None
+) -> list[Job]:
+    return searcher.jobs(planned.rows, planned.settings, someone or caller())
+
+
+def assembled(searcher: Searcher, planned: Planned, results: Any) -> list[Prediction]:
+    found = dict(zip(planned.rows, results, strict=True))
+    return searcher.translator.assemble(planned, found)
+
+
 def in_a_loop(work: Callable[[], Any]) -> Any:
     """Call it where there is an event loop, which jobs need."""
 
@@ -103,7 +115,7 @@ def test_rows_of_all_settings_become_what_translate_gives(kind: str) -> None:
 
     def work() -> dict[Any, Any]:
         plans = {pair: translator.plan([pair[0]], pair[1]) for pair in asked}
-        jobs = {pair: searcher.jobs(plans[pair], caller()) for pair in asked}
+        jobs = {pair: jobs_of(searcher, plans[pair]) for pair in asked}
         waiting = [job for pair in asked for job in jobs[pair]]
         batch, running = searcher.new_batch(), []
         while waiting or running:
@@ -119,7 +131,7 @@ def test_rows_of_all_settings_become_what_translate_gives(kind: str) -> None:
         found = work()
         await asyncio.sleep(0)
         return {
-            pair: searcher.assemble(planned, [job.future.result() for job in jobs])
+            pair: assembled(searcher, planned, [job.future.result() for job in jobs])
             for pair, (planned, jobs) in found.items()
         }
 
@@ -139,8 +151,8 @@ def test_several_threads_search_for_several_clients() -> None:
 
     async def all_of(pool: Pool, settings: DecodingSettings) -> Any:
         planned = translator.plan([text, *TEXTS], settings)
-        results = await pool.run(searcher, searcher.jobs(planned, caller()))
-        return searcher.assemble(planned, results)
+        results = await pool.run(searcher, jobs_of(searcher, planned))
+        return assembled(searcher, planned, results)
 
     async def work() -> Sequence[Any]:
         pool = Pool(2)
@@ -160,7 +172,7 @@ def run_all(searcher: Searcher, texts: Sequence[str], leave: Sequence[str]) -> A
     translator = searcher.translator
     plans = {text: translator.plan([text], beam_size=2) for text in texts}
     jobs: dict[str, list[Job]] = {
-        text: searcher.jobs(plan, caller()) for text, plan in plans.items()
+        text: jobs_of(searcher, plan) for text, plan in plans.items()
     }
     batch = searcher.new_batch()
     running = [job for text in texts for job in jobs[text]]
@@ -188,8 +200,8 @@ def test_who_leaves_makes_room_and_changes_nothing_for_the_others() -> None:
         assert batch.room() == 4
         assert not any(job.future.done() for job in jobs["the dog"] + jobs["qq"])
         return {
-            text: searcher.assemble(
-                plans[text], [job.future.result() for job in jobs[text]]
+            text: assembled(
+                searcher, plans[text], [job.future.result() for job in jobs[text]]
             )
             for text in ("a cat", "zz", "q")
         }
@@ -207,7 +219,7 @@ def test_a_text_that_is_no_number_is_refused_alone() -> None:
         (bad,) = jobs["tax"]
         assert isinstance(bad.future.exception(), Broken)
         return {
-            text: searcher.assemble(plans[text], [jobs[text][0].future.result()])
+            text: assembled(searcher, plans[text], [jobs[text][0].future.result()])
             for text in ("a cat", "zz")
         }
 
@@ -224,7 +236,7 @@ def test_what_cannot_run_beside_others_is_refused_before_it_waits() -> None:
     ):
         planned = small().plan(["a cat"], settings)
         with pytest.raises(UsageError, match=message):
-            in_a_loop(lambda planned=planned: searcher.jobs(planned, caller()))
+            in_a_loop(lambda planned=planned: jobs_of(searcher, planned))
 
 
 def test_a_caller_that_has_left_ends_its_rows() -> None:
@@ -235,7 +247,7 @@ def test_a_caller_that_has_left_ends_its_rows() -> None:
         try:
             someone = caller()
             planned = small().plan(["the dog " * 3] * 2 + TEXTS)
-            jobs = searcher.jobs(planned, someone)
+            jobs = jobs_of(searcher, planned, someone)
             pool.submit(searcher, jobs)
             someone.left.set()
             with pytest.raises(Gone):

@@ -32,6 +32,7 @@ from weft.cli.serve_options import (
     Port,
     Proxy,
     RequestsPerMinute,
+    ServedGlossaries,
     ShowSamples,
     Suggestions,
     Threads,
@@ -57,6 +58,7 @@ def serve(
     cors_origin: CorsOrigin = None,
     proxy: Proxy = None,
     pivot: Pivot = "",
+    glossary: ServedGlossaries = None,
     show_samples: ShowSamples = False,
     suggestions: Suggestions = None,
     threads: Threads = None,
@@ -123,6 +125,7 @@ def serve(
         drain_seconds=drain_seconds,
         pivot=pivot,
         show_samples=show_samples,
+        glossaries=glossary or (),
         suggestions=suggestions,
         opens_page=demo,
     )

@@ -92,6 +92,16 @@ Suggestions = Annotated[
         "and so on, which weft train reads."
     ),
 ]
+ServedGlossaries = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--glossary",
+        metavar="FILE",
+        help="Terms that translations must have, as for weft translate; NAME=FILE gives it another name, "
+        "and NAME:en-de=FILE says its languages. The first for a pair of languages binds it, others are "
+        "for who asks for them; repeatable.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Threads that compute. Default: one for each CPU."),

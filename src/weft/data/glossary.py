@@ -6,7 +6,7 @@ and `avoid`. Alternatives stand between vertical bars, `a|b`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from weft.data.formats.cells import Rows, find_quoting, read_csv, read_tab_separated
-from weft.data.formats.tbx import read_tbx
+from weft.data.formats.tbx import languages_in_tbx, read_tbx
 from weft.data.languages import primary
 from weft.data.scripts import is_spaceless_letter
 from weft.errors import DataError
@@ -187,7 +187,7 @@ def read_glossary(path: Path, src_lang: str, tgt_lang: str) -> Glossary:
     Raises DataError with file and line for what cannot be read, for a rule that is none, and for a
     file without a term.
     """
-    ending = "".join(path.suffixes[-1:]).lower()
+    ending = _ending(path)
     if ending == ".tbx":
         entries = [
             Entry(sources, targets, avoided, where=f"{path}:{line}")
@@ -195,7 +195,7 @@ def read_glossary(path: Path, src_lang: str, tgt_lang: str) -> Glossary:
         ]
         notes: list[str] = []
     elif ending in (".tsv", ".csv", ".txt"):
-        entries, notes = _read_table(path, ending, (src_lang, tgt_lang))
+        entries, notes = _read_table(path, (src_lang, tgt_lang))
     else:
         raise DataError(
             f"{path}: a glossary is a .tsv, .csv or .tbx file; save it as one of these"
@@ -205,28 +205,87 @@ def read_glossary(path: Path, src_lang: str, tgt_lang: str) -> Glossary:
     return Glossary(tuple(entries), tuple(notes))
 
 
-def _read_table(
-    path: Path, ending: str, pair: tuple[str, str]
-) -> tuple[list[Entry], list[str]]:
+def glossary_of(
+    rows: Iterable[tuple[int, Sequence[str]]], name: str, pair: tuple[str, str]
+) -> Glossary:
+    """Return the glossary of rows with their numbers, as a table has them, for a pair of languages
+    (BCP-47); `name` says in messages where they are from.
+
+    Raises DataError for what is no term or no rule, and where there is none.
+    """
+    entries = list(_entries(rows, name, pair))
+    if not entries:
+        raise DataError(f"{name}: there is no term in it")
+    return Glossary(tuple(entries))
+
+
+def pairs_in(path: Path, pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return those of some pairs of languages that a glossary is for: a term base those that it has
+    terms of, a table those that its header names; all where it does not say so.
+
+    Raises DataError for what cannot be read.
+    """
+    pairs = list(pairs)
+    if _ending(path) == ".tbx":
+        languages = languages_in_tbx(path)
+        return [pair for pair in pairs if languages.issuperset(map(primary, pair))]
+    rows, _ = _rows_of(path)
+    first = next((_stripped(cells) for _, cells in rows if cells and any(cells)), [])
+    named = [pair for pair in pairs if _header(first, pair) and not _is_plain(first)]
+    return named or pairs
+
+
+def _is_plain(cells: Sequence[str]) -> bool:
+    """Return whether a header names its columns `source` and `target`, and no language."""
+    names = {cell.lower().removeprefix("\ufeff") for cell in cells}
+    return {"source", "target"} <= names
+
+
+def _ending(path: Path) -> str:
+    return "".join(path.suffixes[-1:]).lower()
+
+
+def _read_table(path: Path, pair: tuple[str, str]) -> tuple[list[Entry], list[str]]:
+    rows, notes = _rows_of(path)
+    checked = ((line, _whole(path, line, cells)) for line, cells in rows)
+    return list(_entries(checked, str(path), pair)), notes
+
+
+def _rows_of(path: Path) -> tuple[Rows, list[str]]:
+    """Return the rows of a table, and what was assumed of it."""
     dropped = Counter[str]()
-    notes: list[str] = []
-    if ending == ".csv":
-        rows: Rows = read_csv(path, (), dropped)
-    else:
-        quoting = find_quoting(path)
-        notes += quoting.notes
-        rows = read_tab_separated(path, quoting, dropped)
+    if _ending(path) == ".csv":
+        return read_csv(path, (), dropped), []
+    quoting = find_quoting(path)
+    return read_tab_separated(path, quoting, dropped), list(quoting.notes)
+
+
+def _whole(path: Path, line: int, cells: Sequence[str] | None) -> Sequence[str]:
+    if cells is None:
+        raise DataError(f"{path}:{line}: the line is too long for a term")
+    return cells
+
+
+def _stripped(cells: Sequence[str]) -> list[str]:
+    return [cell.strip() for cell in cells]
+
+
+def _entries(
+    rows: Iterable[tuple[int, Sequence[str]]], name: str, pair: tuple[str, str]
+) -> Iterator[Entry]:
+    """Yield the terms of rows, the first of which may be a header."""
     columns: Sequence[str] = COLUMNS
-    entries: list[Entry] = []
+    is_first = True
     for line, cells in rows:
-        if cells is None:
-            raise DataError(f"{path}:{line}: the line is too long for a term")
-        texts = [cell.strip() for cell in cells]
-        if not entries and (named := _header(texts, pair)):
+        texts = _stripped(cells)
+        if not any(texts):
+            continue
+        if is_first and (named := _header(texts, pair)):
             columns = named
-        elif any(texts):
-            entries.append(_entry(path, line, dict(zip(columns, texts, strict=False))))
-    return entries, notes
+        else:
+            row = dict(zip(columns, texts, strict=False))
+            yield _entry(f"{name}:{line}", row)
+        is_first = False
 
 
 def _header(cells: Sequence[str], pair: tuple[str, str]) -> list[str]:
@@ -239,8 +298,7 @@ def _header(cells: Sequence[str], pair: tuple[str, str]) -> list[str]:
     return names if {"source", "target"} <= set(names) else []
 
 
-def _entry(path: Path, line: int, row: Mapping[str, str]) -> Entry:
-    where = f"{path}:{line}"
+def _entry(where: str, row: Mapping[str, str]) -> Entry:
     sources = _alternatives(row.get("source", ""))
     avoided = _alternatives(row.get("avoid", ""))
     if not sources:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -102,14 +103,6 @@ class TermFinder:
             if ids and self.tgt_tokenizer.decode(ids).strip() == text
         ]
 
-    @cached_property
-    def inner(self) -> Tokens:
-        """List the target's ids that go on with a word."""
-        ids = range(EOS_ID + 1, self.tgt_tokenizer.vocab_size)
-        spelled = self.tgt_tokenizer.spell_each(ids)
-        is_inner = np.array(list(map(_is_inner, spelled)), np.bool_)
-        return np.flatnonzero(is_inner).astype(np.int32) + (EOS_ID + 1)
-
 
 @dataclass(frozen=True)
 class RowTerms:
@@ -127,7 +120,9 @@ class RowTerms:
     def needed(self) -> Terms | None:
         """Return the terms that fit into the row; None for none."""
         terms = [one for one in self._each if one is not None]
-        return Terms(tuple(terms), self.finder.inner) if terms else None
+        return (
+            Terms(tuple(terms), _inner_of(self.finder.tgt_tokenizer)) if terms else None
+        )
 
     @cached_property
     def avoided(self) -> tuple[tuple[int, ...], ...]:
@@ -340,6 +335,20 @@ def _is_open(occurrence: Occurrence) -> bool:
     return occurrence.inflected or any(
         is_spaceless_letter(end) or not end.isalnum() for end in ends
     )
+
+
+def _inner_of(tokenizer: Tokenizer) -> Tokens:
+    """List the ids that go on with a word: of each tokenizer once, whatever the glossary."""
+    found = _INNER.get(tokenizer)
+    if found is None:
+        ids = range(EOS_ID + 1, tokenizer.vocab_size)
+        is_inner = np.array(list(map(_is_inner, tokenizer.spell_each(ids))), np.bool_)
+        found = np.flatnonzero(is_inner).astype(np.int32) + (EOS_ID + 1)
+        _INNER[tokenizer] = found
+    return found
+
+
+_INNER: WeakKeyDictionary[Tokenizer, Tokens] = WeakKeyDictionary()
 
 
 def _is_inner(letters: bytes) -> bool:

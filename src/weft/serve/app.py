@@ -145,6 +145,7 @@ def _own_routes(
                 "version": installed_version(),
                 "models": _models(service),
                 "pairs": service.catalogue.pairs(),
+                "glossaries": _glossaries(service),
                 "limits": _shown_limits(service.limits),
                 "formats": endings(),
                 "text_formats": endings_of_text(),
@@ -190,6 +191,14 @@ def _models(service: Service) -> list[dict[str, Any]]:
             about |= {"source": model.src, "target": model.tgt}
         found.append(about | {"card": model.card})
     return found
+
+
+def _glossaries(service: Service) -> list[dict[str, Any]]:
+    """Return the names of the glossaries, and the pairs of languages that each is for."""
+    return [
+        {"name": one.name, "pairs": list(one.by_pair)}
+        for one in service.glossaries.served.values()
+    ]
 
 
 def _shown_limits(limits: Limits) -> dict[str, Any]:

@@ -12,6 +12,7 @@ class Limits:
     max_texts: int = 1000  # of a request
     max_text: int = 20_000  # characters of a text
     max_characters: int = 200_000  # of all texts of a request
+    max_terms: int = 1000  # of a glossary that comes with a request
     max_beam: int = 8
     max_alternatives: int = 5
     max_new_tokens: int = 1024

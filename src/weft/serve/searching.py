@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from weft.decoding.decoder import Hypothesis
 from weft.decoding.running import Search
 from weft.decoding.sentences import BeamSettings, Sentence
 from weft.decoding.slots import Outcome
 from weft.errors import UsageError
-from weft.predict.prediction import Prediction
-from weft.predict.rows import Planned, Resolved
+from weft.predict.rows import Resolved
 from weft.predict.segments import SourceRow
 from weft.predict.translator import Translator
 from weft.serve.jobs import Caller, Job
@@ -43,21 +41,23 @@ class Searcher:
         """Create an empty batch."""
         return SearchBatch(self)
 
-    def jobs(self, planned: Planned, caller: Caller) -> list[Job]:
-        """Return a job for each of the planned rows. Raises UsageError for what cannot run here."""
-        width = planned.settings.beams.beam_size
+    def jobs(
+        self, rows: Sequence[SourceRow], settings: Resolved, caller: Caller
+    ) -> list[Job]:
+        """Return a job for each of some rows. Raises UsageError for what cannot run here."""
+        width = settings.beams.beam_size
         if width > self.most_hypotheses:
             raise UsageError(
                 f"{width} hypotheses of a text: here there are at most {self.most_hypotheses}"
             )
         jobs = []
-        for row in planned.rows:
-            sentence = self.translator.sentence(row, planned.settings)
+        for row in rows:
+            sentence = self.translator.sentence(row, settings)
             num_read = len(row.read)
             # a translation is about as long as its source
             num_written = min(num_read, sentence.max_len)
             job = Job(
-                Asked(row, planned.settings),
+                Asked(row, settings),
                 caller,
                 width=width,
                 cost=float(num_read),
@@ -65,13 +65,6 @@ class Searcher:
             )
             jobs.append(job)
         return jobs
-
-    def assemble(
-        self, planned: Planned, results: Sequence[list[Hypothesis]]
-    ) -> list[Prediction]:
-        """Return the translations of planned texts from the results of their `jobs`."""
-        found = dict(zip(planned.rows, results, strict=True))
-        return self.translator.assemble(planned, found)
 
 
 class SearchBatch:

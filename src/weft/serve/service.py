@@ -9,15 +9,22 @@ from functools import partial
 from typing import Any, TypeVar
 
 from weft.data.languages import UNKNOWN
+from weft.decoding.decoder import Hypothesis
 from weft.errors import UsageError
 from weft.inspection.look import inspection_data, refuse_parts
 from weft.inspection.tokens import USUAL
 from weft.predict.completion import Completion
 from weft.predict.prediction import Prediction
+from weft.predict.rows import Resolved
+from weft.predict.segments import SourceRow
 from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
+from weft.predict.translator import Translator
 from weft.predict.writing import Order
 from weft.serve.catalogue import Catalogue, ServedModel, reopened, when_written
+from weft.serve.glossaries import NONE as NO_TERMS
+from weft.serve.glossaries import USUAL as USUAL_TERMS
+from weft.serve.glossaries import Binding, Glossaries
 from weft.serve.jobs import Caller, Job
 from weft.serve.limits import Limits
 from weft.serve.pool import Pool, note_turn
@@ -30,6 +37,7 @@ from weft.serve.refusals import (
     UnknownPair,
 )
 from weft.serve.running import as_refusal
+from weft.serve.searching import Searcher
 from weft.serve.visits import charge, current_visit
 from weft.serve.writing import Part, TextWriter, WrittenText
 
@@ -37,6 +45,7 @@ __all__ = ["Caller", "Service", "Translated", "refuse_undetected"]
 
 T = TypeVar("T")
 
+TWO_MODELS = "a glossary is for one model, and two translate between these languages; leave it out"
 # the least confidence with which a text among several speaks for itself
 SURE = 0.5
 # characters that are cut into tokens and put together again between two requests, at once
@@ -62,8 +71,15 @@ class Service:
     Every method raises Refusal for what cannot be done.
     """
 
-    def __init__(self, catalogue: Catalogue, pool: Pool, limits: Limits) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        pool: Pool,
+        limits: Limits,
+        glossaries: Glossaries | None = None,
+    ) -> None:
         """Set what serves."""
+        self.glossaries = glossaries or Glossaries()
         self.catalogue = catalogue
         self.pool = pool
         self.limits = limits
@@ -82,19 +98,23 @@ class Service:
         settings: DecodingSettings | None = None,
         model: str | None = None,
         pivot: bool = False,
+        binding: Binding = USUAL_TERMS,
     ) -> list[Translated]:
-        """Translate texts; without `src`, each from the language that it is in by its looks."""
+        """Translate texts; without `src`, each from the language that it is in by its looks.
+
+        The `binding` says which glossary's terms they have.
+        """
         self._refuse_large(texts)
-        settings = settings or DecodingSettings()
+        work = _Work(caller, settings or DecodingSettings(), binding)
         if model is not None:
             chosen = self.catalogue.model(model, "translation")
-            return await self._translate_by((chosen,), texts, None, caller, settings)
+            return await self._translate_by((chosen,), texts, work)
         tgt = self.catalogue.language(tgt, "target")
         if src is not None:
             src = self.catalogue.language(src, "source")
             route = self.catalogue.route(src, tgt, pivot)
-            return await self._translate_by(route, texts, None, caller, settings)
-        return await self._translate_detected(texts, tgt, caller, settings, pivot)
+            return await self._translate_by(route, texts, work)
+        return await self._translate_detected(texts, tgt, work, pivot)
 
     def detect(
         self, text: str, among: Sequence[str] | None = None
@@ -132,6 +152,7 @@ class Service:
         *,
         alternatives: int = 0,
         settings: DecodingSettings | None = None,
+        binding: Binding = USUAL_TERMS,
     ) -> Completion:
         """Translate a text so that its translation begins with a prefix, and find other words that
         may come next.
@@ -139,7 +160,9 @@ class Service:
         self._refuse_large([text, prefix])
         charge([text])
         more = {"alternatives": alternatives, "settings": settings}
-        work = partial(_completed, model.predictor, text, prefix, **more)
+        wanted = _Work(caller, settings or DecodingSettings(), binding)
+        translator = self._bound(model, wanted)
+        work = partial(_completed, translator, text, prefix, **more)
         cost = float(len(text)) * (1 + alternatives)
         done = await self.pool.run(model.calls, [Job(work, caller, cost=cost)])
         ((completion, num_read),) = done
@@ -270,8 +293,7 @@ class Service:
         self,
         texts: Sequence[str],
         tgt: str,
-        caller: Caller,
-        settings: DecodingSettings,
+        work: "_Work",
         pivot: bool,
     ) -> list[Translated]:
         """Translate each text from its own language, all of a language together."""
@@ -285,56 +307,79 @@ class Service:
             places = [i for i, (guess, _) in enumerate(guesses) if guess == src]
             route = self.catalogue.route(src, tgt, pivot)
             own = [texts[i] for i in places]
-            done = await self._translate_by(route, own, None, caller, settings)
+            done = await self._translate_by(route, own, work)
             for place, answer in zip(places, done, strict=True):
                 answers[place] = replace(answer, confidence=guesses[place][1])
         return [answers[i] for i in range(len(texts))]
 
     async def _translate_by(
-        self,
-        route: Sequence[ServedModel],
-        texts: Sequence[str],
-        confidence: float | None,
-        caller: Caller,
-        settings: DecodingSettings,
+        self, route: Sequence[ServedModel], texts: Sequence[str], work: "_Work"
     ) -> list[Translated]:
         """Translate by a model, or by one after the other."""
         names = tuple(model.id for model in route)
+        if len(route) > 1 and work.binding.is_asked:
+            raise InvalidRequest(TWO_MODELS, "glossary")
         predictions: list[Prediction] = []
         for model in route:
-            own = settings if model is route[-1] else _between(settings)
-            predictions = await self._predict(model, texts, caller, own)
+            own = work if model is route[-1] else work.between()
+            predictions = await self._predict(model, texts, own)
             texts = [prediction.text for prediction in predictions]
             _note_written(predictions)
         return [
-            Translated(prediction, route[0].src, confidence, names)
+            Translated(prediction, route[0].src, None, names)
             for prediction in predictions
         ]
 
     async def _predict(
-        self,
-        model: ServedModel,
-        texts: Sequence[str],
-        caller: Caller,
-        settings: DecodingSettings,
+        self, model: ServedModel, texts: Sequence[str], work: "_Work"
     ) -> list[Prediction]:
         """Translate texts by one model: each row among those of other callers, where it can be."""
         searcher = model.searcher
         assert searcher is not None
+        caller = work.caller
         self.pool.refuse_too_many(caller, len({text for text in texts if text.strip()}))
         is_short = sum(map(len, texts)) <= _SHORT
-        plan = partial(searcher.translator.plan, texts, settings)
+        translator = self._bound(model, work)
+        plan = partial(translator.plan, texts, work.settings)
         planned = await self._done(model, plan, caller, is_short)
+        found = await self._search(searcher, planned.rows, planned.settings, caller)
+        caller.is_under_way = True
+        if any(row.found for row in planned.rows):
+            bound = partial(translator.bound, found, planned.settings)
+            again = await self._done(model, bound, caller, is_quick=False)
+            rows = list(again.values())
+            more = await self._search(searcher, rows, planned.settings, caller)
+            found |= {row: more[terms] for row, terms in again.items()}
+        assemble = partial(translator.assemble, planned, found)
+        is_quick = is_short and not work.settings.alignments
+        return await self._done(model, assemble, caller, is_quick)
+
+    async def _search(
+        self,
+        searcher: Searcher,
+        rows: Sequence[SourceRow],
+        settings: Resolved,
+        caller: Caller,
+    ) -> dict[SourceRow, list[Hypothesis]]:
+        """Return what the searches of some rows find."""
         try:
-            jobs = searcher.jobs(planned, caller)
+            jobs = searcher.jobs(rows, settings, caller)
         except UsageError as error:
             raise as_refusal(error) from None
         _note_read(sum(int(job.cost) for job in jobs))
         found = await self.pool.run(searcher, jobs)
-        caller.is_under_way = True
-        assemble = partial(searcher.assemble, planned, found)
-        is_quick = is_short and not settings.alignments
-        return await self._done(model, assemble, caller, is_quick)
+        return dict(zip(rows, found, strict=True))
+
+    def _bound(self, model: ServedModel, work: "_Work") -> Translator:
+        """Return a model's translator, bound by the terms that are asked for, or else the usual
+        ones, which samples do without.
+        """
+        binding = work.binding
+        if not binding.is_asked and work.settings.sampling is not None:
+            binding = NO_TERMS
+        glossary = self.glossaries.find(binding, (model.src, model.tgt))
+        translator: Translator = model.predictor
+        return translator.with_glossary(glossary) if glossary else translator
 
     async def _done(
         self, model: ServedModel, work: Callable[[], T], caller: Caller, is_quick: bool
@@ -375,9 +420,18 @@ def refuse_undetected(guesses: Iterable[str], sources: Sequence[str]) -> None:
         raise Undetected
 
 
-def _between(settings: DecodingSettings) -> DecodingSettings:
-    """Return the settings of the first model of two, whose translations nobody sees."""
-    return replace(settings, prefix="", n_best=1, alignments=False)
+@dataclass(frozen=True)
+class _Work:
+    """What is wanted of a translation, and for whom."""
+
+    caller: Caller
+    settings: DecodingSettings
+    binding: Binding
+
+    def between(self) -> "_Work":
+        """Return what is wanted of the first model of two, whose translations nobody sees."""
+        settings = replace(self.settings, prefix="", n_best=1, alignments=False)
+        return replace(self, settings=settings)
 
 
 async def _parts_as_they_come(

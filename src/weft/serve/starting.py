@@ -16,6 +16,7 @@ from weft.serve.app import Settings, build_app
 from weft.serve.catalogue import Catalogue, Named, ServedModel, named, open_model
 from weft.serve.dialects.every import every_dialect
 from weft.serve.files import page_routes
+from weft.serve.glossaries import open_glossaries
 from weft.serve.keys import Keys, is_loopback, refuse_open_door
 from weft.serve.limits import Limits
 from weft.serve.listening import bound_sockets, listen
@@ -48,6 +49,7 @@ class Plan:
     drain_seconds: float = 30.0
     pivot: str = ""  # the language over which pairs without a model are translated
     show_samples: bool = False  # of the runs that made the models
+    glossaries: Sequence[str] = ()  # FILE, NAME=FILE or NAME:en-de=FILE
     suggestions: Path | None = None  # better translations that people send
     opens_page: bool = False  # in a browser
 
@@ -71,6 +73,7 @@ def start(plan: Plan, say: Say) -> None:
             catalogue,
             Pool(plan.threads, plan.limits.max_waiting),
             plan.limits,
+            open_glossaries(plan.glossaries, catalogue.pairs()),
         )
         settings = Settings(_hosts(plan), tuple(plan.origins), keys)
         pages = page_routes(catalogue, plan.show_samples)

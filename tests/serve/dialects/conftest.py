@@ -34,6 +34,7 @@ from weft.serve.dialects.libretranslate import libretranslate
 from weft.serve.dialects.opuscat import opuscat
 from weft.serve.dialects.own import own
 from weft.serve.dialects.suggestions import Suggestions
+from weft.serve.glossaries import USUAL, Binding, Glossaries
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
 from weft.serve.refusals import Refusal, UnknownModel
@@ -51,6 +52,8 @@ class StandIn(Service):
         self.catalogue = Catalogue(models)
         self.know("en", "de", "zh")
         self.limits = limits
+        self.glossaries = Glossaries()
+        self.bindings: list[Binding] = []  # of the translations
         self.num_tokens = 0  # that each translation reads
         self.asked: list[tuple[list[str], str, str, DecodingSettings]] = []
 
@@ -69,6 +72,7 @@ class StandIn(Service):
         settings: DecodingSettings | None = None,
         model: str | None = None,
         pivot: bool = False,
+        binding: Binding = USUAL,
     ) -> list[Translated]:
         assert src is not None
         assert len(texts) <= self.limits.max_texts
@@ -78,6 +82,7 @@ class StandIn(Service):
         else:
             names = (self.catalogue.model(model, "translation").id,)
         self.asked.append((list(texts), src, tgt, settings))
+        self.bindings.append(binding)
         if (visit := current_visit()) is not None:
             visit.note(read=self.num_tokens)
         return [
@@ -114,7 +119,9 @@ class StandIn(Service):
         *,
         alternatives: int = 0,
         settings: DecodingSettings | None = None,
+        binding: Binding = USUAL,
     ) -> Completion:
+        self.bindings.append(binding)
         prediction = predicted(text, settings or DecodingSettings())
         others = [NextWord("X", 0.5, f"{prefix} X")] * alternatives
         return Completion(f"{prefix}{prediction.text}", prediction, others)

@@ -49,6 +49,18 @@ def read_tbx(path: Path, src_lang: str, tgt_lang: str) -> Iterator[TermRow]:
             raise DataError(f"{path}: no terms in {code}; the languages are {listed}")
 
 
+def languages_in_tbx(path: Path) -> set[str]:
+    """Return the primary subtags of the languages that a term base has terms in. Raises DataError
+    with file and line.
+    """
+    walk = _walk(path)
+    languages: set[str] = set()
+    for _ in walk.steps():
+        while walk.done:
+            languages.update(walk.done.pop(0)[1])
+    return languages
+
+
 def _good(terms: list[tuple[str, bool]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text, is_avoided in terms if not is_avoided))
 

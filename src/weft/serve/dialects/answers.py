@@ -19,7 +19,10 @@ from weft.errors import UsageError
 from weft.predict.document import alignment_of, for_document
 from weft.predict.prediction import Prediction
 from weft.predict.settings import USUAL, DecodingSettings
+from weft.predict.terms import TermUse
 from weft.serve.catalogue import Catalogue, ServedModel
+from weft.serve.glossaries import USUAL as USUAL_TERMS
+from weft.serve.glossaries import Binding
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
 from weft.serve.reading import Opened
@@ -37,7 +40,8 @@ _QUICK = 5_000  # characters, which are read into documents between two other re
 class Wish:
     """The wishes of a client: what it wants to know of translations, and how they are found.
 
-    `read` says what its texts are. `alternatives` is how many others it wants beside each.
+    `read` says what its texts are. `alternatives` is how many others it wants beside each,
+    `binding` which terms.
     """
 
     read: Read = read_plain
@@ -45,6 +49,7 @@ class Wish:
     words: bool = False
     model: str | None = None
     settings: DecodingSettings = USUAL
+    binding: Binding = USUAL_TERMS
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,11 @@ class Answer:
             "empty": any(prediction.empty for prediction in every),
         }
         return [name for name, holds in marks.items() if holds]
+
+    def terms(self) -> list[TermUse] | None:
+        """Return what became of a glossary's terms in all segments; None where there is none."""
+        found = [one.terms for one in self.predictions if one.terms is not None]
+        return list(chain.from_iterable(found)) if found else None
 
     def unknown_words(self) -> list[str]:
         """Return the words that the model never saw in training, each once."""
@@ -264,7 +274,12 @@ async def _translate(
     done: dict[str, Translated] = {}
     for part in _parts(texts, service.limits):
         translated = await service.translate(
-            part, *languages, caller, settings=settings, model=wish.model
+            part,
+            *languages,
+            caller,
+            settings=settings,
+            model=wish.model,
+            binding=wish.binding,
         )
         done |= zip(part, translated, strict=True)
     return done

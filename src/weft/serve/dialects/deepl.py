@@ -1,10 +1,12 @@
 """DeepL's dialect, version 2 of its API: texts, languages and usage.
 
 Source: what the client deepl-python and Weblate send and read. What DeepL has and Weft lacks
-(formality, context, glossaries) is ignored where it only asks for more.
+(formality, context) is ignored where it only asks for more. Glossaries are those of the server's
+start, each once for every pair of languages that it is for, under the id `NAME:en-de`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -20,6 +22,7 @@ from weft.serve.dialects.described import TEXT, TEXT_OR_TEXTS, body, query
 from weft.serve.dialects.dialect import Dialect
 from weft.serve.dialects.replies import refuse_with, reply
 from weft.serve.dialects.sizes import check_size
+from weft.serve.glossaries import USUAL, Binding, Pair, ServedGlossary
 from weft.serve.refusals import (
     Forbidden,
     InvalidRequest,
@@ -40,9 +43,11 @@ _FIELDS = {
     "target_lang": TEXT,
     "tag_handling": {"enum": ["xml", "html"]},
     "ignore_tags": TEXT_OR_TEXTS,
+    "glossary_id": TEXT,
     "auth_key": TEXT,
 }
 _NO_LIMIT = 10**12  # characters, where nothing is ever used up
+_FIXED = "the glossaries are those of the server's start: weft serve --glossary FILE"
 _QUOTA_EXCEEDED = 456  # DeepL's own status
 # Clients of DeepL ask for English and Portuguese by their variants, and for no others.
 _VARIANTS = {
@@ -70,7 +75,10 @@ class DeepL:
             ("POST", "/languages", self.post_languages, kind),
             ("GET", "/usage", self.usage, None),
             ("GET", "/glossaries", self.glossaries, None),
+            ("GET", "/glossaries/{glossary_id}", self.glossary, None),
+            ("GET", "/glossaries/{glossary_id}/entries", self.entries, None),
             ("POST", "/glossaries", self.refuse_glossary, None),
+            ("DELETE", "/glossaries/{glossary_id}", self.refuse_deletion, None),
             ("GET", "/glossary-language-pairs", self.glossary_pairs, None),
         ):
             router.add_api_route(path, route, methods=[method], openapi_extra=extra)
@@ -85,7 +93,7 @@ class DeepL:
         check_size(texts, self.service.limits, "text")
         src, tgt = self._languages(fields)
         caller = caller_of(request)
-        wish = _wish(fields)
+        wish = replace(_wish(fields), binding=self._binding(fields, src, tgt))
         answers = await translate_texts(self.service, texts, (src, tgt), caller, wish)
         sizes = [len(text) for text in texts]
         self._count += sum(sizes)
@@ -116,16 +124,69 @@ class DeepL:
         return reply({"character_count": count, "character_limit": most or _NO_LIMIT})
 
     async def glossaries(self) -> Response:
-        """List the glossaries: there are none."""
-        return reply({"glossaries": []})
+        """List the glossaries of the server."""
+        return reply(
+            {"glossaries": [_glossary(*one) for one in self._served().values()]}
+        )
+
+    async def glossary(self, glossary_id: str) -> Response:
+        """Describe a glossary."""
+        return reply(_glossary(*self._named(glossary_id)))
+
+    async def entries(self, glossary_id: str) -> Response:
+        """Give the terms of a glossary as a table, of alternatives the first."""
+        served, pair = self._named(glossary_id)
+        lines = []
+        for entry in served.by_pair[pair].entries:
+            for source in entry.sources:
+                lines.append(f"{source}\t{(entry.targets or (source,))[0]}")
+        return Response("\n".join(lines), media_type="text/tab-separated-values")
 
     async def glossary_pairs(self) -> Response:
-        """List the languages of glossaries: there are none."""
-        return reply({"supported_languages": []})
+        """List the languages of glossaries."""
+        pairs = dict.fromkeys(pair for _, pair in self._served().values())
+        listed = [{"source_lang": src, "target_lang": tgt} for src, tgt in pairs]
+        return reply({"supported_languages": listed})
 
     async def refuse_glossary(self) -> Response:
         """Refuse to keep a glossary."""
-        raise Forbidden("there are no glossaries here; a model knows what it learned")
+        raise Forbidden(_FIXED)
+
+    async def refuse_deletion(self, glossary_id: str) -> Response:
+        """Refuse to forget a glossary."""
+        raise Forbidden(_FIXED)
+
+    def _served(self) -> dict[str, tuple[ServedGlossary, Pair]]:
+        """Return the glossaries by their ids, one for each of their pairs of languages."""
+        found = {}
+        for served in self.service.glossaries.served.values():
+            for src, tgt in served.by_pair:
+                found[f"{served.name}:{src}-{tgt}"] = (served, (src, tgt))
+        return found
+
+    def _named(self, glossary_id: str) -> tuple[ServedGlossary, Pair]:
+        found = self._served().get(glossary_id)
+        if found is None:
+            raise NoGlossary
+        return found
+
+    def _binding(self, fields: Fields, src: str | None, tgt: str) -> Binding:
+        """Return which terms are asked for: the usual ones where none are.
+
+        Raises InvalidRequest for a glossary without a source language, as DeepL does, and for one
+        of other languages.
+        """
+        glossary_id = fields.text("glossary_id", "")
+        if not glossary_id:
+            return USUAL
+        if src is None:
+            raise InvalidRequest("glossary_id needs source_lang", "source_lang")
+        served, pair = self._named(glossary_id)
+        if pair != (src, tgt):
+            raise InvalidRequest(
+                f"the glossary is for {pair[0]} to {pair[1]}", "glossary_id"
+            )
+        return Binding(served.name)
 
     def _languages(self, fields: Fields) -> tuple[str | None, str]:
         """Return the languages; no source where it is to be found out."""
@@ -138,6 +199,35 @@ class DeepL:
         if source and source.lower() != "auto":
             src = served_language(catalogue, source, "source_lang", sources)
         return src, served_language(catalogue, target, "target_lang", targets)
+
+
+class NoGlossary(Refusal):
+    """An id that no glossary has."""
+
+    status = 404
+    code = "glossary_not_found"
+
+    def __init__(self) -> None:
+        """Say where they are listed."""
+        super().__init__(
+            "there is no such glossary; GET /v2/glossaries lists them", "glossary_id"
+        )
+
+
+def _glossary(served: ServedGlossary, pair: Pair) -> dict[str, Any]:
+    src, tgt = pair
+    created = datetime.fromtimestamp(served.created, UTC)
+    return {
+        "glossary_id": f"{served.name}:{src}-{tgt}",
+        "name": served.name,
+        "ready": True,
+        "source_lang": src,
+        "target_lang": tgt,
+        "creation_time": created.isoformat(timespec="microseconds"),
+        "entry_count": sum(
+            len(entry.sources) for entry in served.by_pair[pair].entries
+        ),
+    }
 
 
 def deepl() -> Dialect:

@@ -23,6 +23,7 @@ from weft.serve.dialects.codes import AUTO, by_model, served_language
 from weft.serve.dialects.described import FILE, TEXT, body
 from weft.serve.dialects.downloads import Downloads
 from weft.serve.dialects.replies import reply
+from weft.serve.dialects.terms import GLOSSARY, binding_of
 from weft.serve.reading import Reader
 from weft.serve.refusals import InvalidRequest
 from weft.serve.service import Service
@@ -42,7 +43,7 @@ class Files:
 
     def add_to(self, router: APIRouter) -> None:
         """Add the routes."""
-        names = ("source", "target", "model", "api_key")
+        names = ("source", "target", "model", GLOSSARY, "api_key")
         fields = {"file": FILE, **dict.fromkeys(names, TEXT)}
         required = ["file", "source", "target"]
         router.add_api_route(
@@ -58,7 +59,10 @@ class Files:
         fields = await read_fields(request, self.service.limits)
         upload = fields.file("file")
         src, tgt = self._languages(fields)
-        wish = Wish(model=fields.text("model", "") or None)
+        wish = Wish(
+            model=fields.text("model", "") or None,
+            binding=binding_of(fields, self.service.limits),
+        )
         if wish.model is not None:
             src, tgt = by_model(self.service.catalogue, wish.model, (src, tgt))
         caller = caller_of(request)

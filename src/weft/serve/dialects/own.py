@@ -16,6 +16,7 @@ from weft.documents.formats.plain import read_plain
 from weft.errors import UsageError
 from weft.predict.completion import Completion
 from weft.predict.settings import DecodingSettings
+from weft.predict.terms import TermUse
 from weft.predict.words import WordReport
 from weft.serve.bodies import (
     Fields,
@@ -40,10 +41,11 @@ from weft.serve.dialects.dialect import Dialect
 from weft.serve.dialects.files import divided
 from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
+from weft.serve.dialects.terms import GLOSSARY, SCHEMA, binding_of
 from weft.serve.dialects.words import words_of
 from weft.serve.limits import Limits
 from weft.serve.refusals import InvalidRequest, UnknownField
-from weft.serve.service import Service, refuse_undetected
+from weft.serve.service import TWO_MODELS, Service, refuse_undetected
 from weft.serve.visits import caller_of
 
 _PATHS = ("/v1/translate", "/v1/complete", "/v1/detect", "/v1/inspect", "/v1/segments")
@@ -64,6 +66,7 @@ _FIELDS = {
     "top_p": NUMBER,
     "min_p": NUMBER,
     "seed": WHOLE,
+    GLOSSARY: SCHEMA,
 }
 _COMPLETE = {
     "text": TEXT,
@@ -71,6 +74,7 @@ _COMPLETE = {
     **dict.fromkeys(_WHERE, TEXT),
     "alternatives": WHOLE,
     "beam_size": WHOLE,
+    GLOSSARY: SCHEMA,
 }
 _INSPECT = {"model": TEXT, "text": TEXT, "packed": FLAG, "parts": TEXTS}
 _MANY = 10**6
@@ -120,6 +124,9 @@ class Own:
             src, _ = self.service.source_of(text, sources)
             refuse_undetected([src], sources)
         *before, served = self._route(src, tgt, wish.model)
+        binding = binding_of(fields, limits)
+        if before and binding.is_asked:
+            raise InvalidRequest(TWO_MODELS, GLOSSARY)
         settings = DecodingSettings(
             beam_size=_beam_size(fields, limits),
             alignments=served.predictor.can_align,
@@ -140,6 +147,7 @@ class Own:
                 "alternatives", 0, 3 * limits.max_alternatives, 0
             ),
             settings=settings,
+            binding=binding,
         )
         names = [model.id for model in (*before, served)]
         completed = _completed(completion, is_direct=not before)
@@ -236,6 +244,7 @@ class Own:
             words=fields.flag("words"),
             model=fields.text("model", "") or None,
             settings=_settings(fields, limits),
+            binding=binding_of(fields, limits),
         )
 
 
@@ -316,7 +325,23 @@ def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any
     }
     if wish.words:
         row["words"] = words_of(answer)
-    return row
+    return row | _terms(answer.terms())
+
+
+def _terms(uses: Sequence[TermUse] | None) -> dict[str, Any]:
+    """Return what became of a glossary's terms; nothing where there is none."""
+    return {} if uses is None else {"terms": list(map(_term, uses))}
+
+
+def _term(use: TermUse) -> dict[str, Any]:
+    """Return what became of a term; its place is that in its own segment, which is not told."""
+    return {
+        "source": use.source,
+        "wanted": list(use.wanted),
+        "used": use.used,
+        "status": use.status,
+        "reason": use.reason,
+    }
 
 
 def _completed(completion: Completion, is_direct: bool) -> dict[str, Any]:
@@ -344,6 +369,7 @@ def _completed(completion: Completion, is_direct: bool) -> dict[str, Any]:
             }
             for word in completion.alternatives
         ],
+        **_terms(completion.prediction.terms),
     }
 
 
