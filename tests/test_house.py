@@ -149,8 +149,9 @@ run: config data folder kernels predict recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
 ship: data decoding engine folder kernels predict run tasks training
 ship.web: folder inspection.assets inspection.browser tasks
-serve: data documents folder inspection predict serve tasks
+serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve
+serve.service: data decoding inspection predict serve
 serve.files: inspection.assets serve
 serve.history: folder serve
 cli: *

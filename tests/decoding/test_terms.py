@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from weft.decoding.best import LogSoftmax, best_allowed
 from weft.decoding.decoder import Floats, Hypothesis, Indices, StepInput, TopK
+from weft.decoding.forms import IDLE, Term, Terms
 from weft.decoding.search import search_all
 from weft.decoding.sentences import BeamSettings, SampleSettings, Sentence
-from weft.decoding.terms import IDLE, Term, Terms
 from weft.engine.batched import Steps
 from weft.errors import UsageError
 

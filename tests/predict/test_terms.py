@@ -10,7 +10,7 @@ import weft
 from weft.config import SideSection
 from weft.data.glossary import Entry, Glossary
 from weft.data.tokenizer import EOS_ID, train_tokenizer
-from weft.decoding.terms import Term
+from weft.decoding.forms import Term
 from weft.errors import UsageError
 from weft.predict.segments import SourceRow
 from weft.predict.terms import TermFinder, TermUse

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from weft.serve.app import Settings, build_app
 from weft.serve.bodies import read_fields
 from weft.serve.dialects.dialect import Dialect
+from weft.serve.glossaries import Glossaries
 from weft.serve.limits import Limits
 from weft.serve.pool import Load
 from weft.serve.refusals import Gone, Overloaded
@@ -32,6 +33,7 @@ class Service:
         self.limits = limits
         self.pool = SimpleNamespace(load=lambda: Load(6, 5, 2, 1), is_stopping=False)
         self.catalogue = SimpleNamespace(models={}, pairs=list)
+        self.glossaries = Glossaries()
 
 
 def routes(service: Any) -> APIRouter:

@@ -4,7 +4,7 @@ Shapes: A beams, k hypotheses in the widest, m candidates of each.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from weft.decoding.decoder import Floats, Indices, Tokens
 
 Flags: TypeAlias = NDArray[np.bool_]
+
+FAR = np.iinfo(np.int64).max
+"""A number of tokens that comes after any other."""
 
 
 @dataclass(frozen=True)
@@ -100,3 +103,25 @@ def own_extensions(
     totals = log_probs + drawn_log_probs
     is_broken = np.any(is_missing, axis=1)
     return Extensions(parents, drawn_log_probs, drawn, totals, is_broken)
+
+
+def in_turns(totals: Floats, left: Indices) -> Indices:
+    """Return the order of candidates (B C): in turns, the best that is left of each group of those
+    with equally many tokens left, the group with the fewest first; what is impossible comes last.
+    """
+    is_out = totals == -np.inf
+    group = np.where(is_out, FAR, left)
+    order = np.lexsort((-totals, group), axis=-1)
+    group = at_places(group, order)
+    place = np.arange(group.shape[1])
+    is_first = np.ones(group.shape, np.bool_)
+    is_first[:, 1:] = group[:, 1:] != group[:, :-1]
+    start = np.maximum.accumulate(np.where(is_first, place, 0), axis=1)
+    turn = np.where(group == FAR, FAR, place - start)
+    by_turn = np.lexsort((group, turn), axis=-1)
+    return at_places(order, by_turn)
+
+
+def at_places(values: NDArray[Any], places: Indices) -> NDArray[Any]:
+    """Take the values at some places of each row."""
+    return np.take_along_axis(values, places, 1)

@@ -31,10 +31,11 @@ from weft.decoding.extensions import (
     no_extensions,
     own_extensions,
 )
+from weft.decoding.forms import IDLE
 from weft.decoding.places import NO_NUMBERS, Places
 from weft.decoding.samples import draw_tokens
 from weft.decoding.slots import Mix, Outcome
-from weft.decoding.terms import IDLE, Chosen, TermMix, TermStep
+from weft.decoding.terms import Chosen, TermMix, TermStep
 from weft.errors import DivergedError
 
 

@@ -6,8 +6,8 @@ from threading import Lock
 from typing import Protocol, runtime_checkable
 
 from weft.decoding.decoder import Ids, Tokens
+from weft.decoding.forms import Terms
 from weft.decoding.sampling import Sampling
-from weft.decoding.terms import Terms
 from weft.errors import UsageError
 
 

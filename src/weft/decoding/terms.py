@@ -11,172 +11,22 @@ Shapes: S sentences, k hypotheses of each; B sentences of a step that have terms
 forms of one, E forms; m candidates of each hypothesis, C of all; R rows of a step, V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.decoder import Floats, Ids, Indices, Tokens
-from weft.decoding.extensions import Extensions, Flags
+from weft.decoding.decoder import Floats, Indices, Tokens
+from weft.decoding.extensions import FAR, Extensions, Flags, at_places, in_turns
+from weft.decoding.forms import IDLE, Terms
 
 _Rows = TypeVar("_Rows", Indices, Tokens, Flags)
 
-IDLE = -1
 LEAST_LOOK = 0.15
 """The attention to the tokens of a term from which on one of its forms may begin."""
 MOST_TERMS = 60
-
-_FAR = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True)
-class Term:
-    """A term that an output must have: one of its `forms`, sequences of tokens.
-
-    `span` has the source tokens that it translates: the first, and the one after the last. None: a
-    form may begin anywhere. Of a term that is `open` the last word may go on.
-    """
-
-    forms: tuple[tuple[int, ...], ...]
-    span: tuple[int, int] | None = None
-    open: bool = False
-
-
-@dataclass(frozen=True)
-class Terms:
-    """The terms of a sentence, each at a place of its own in the output.
-
-    None of the `inner` ids, which go on with a word, may follow the last token of a form, unless
-    its term is open.
-    """
-
-    terms: tuple[Term, ...]
-    inner: Ids = field(default=(), compare=False)
-
-    @cached_property
-    def forms(self) -> "Forms":
-        """Return the forms of all terms in one array."""
-        return Forms.of(self.terms, self.inner)
-
-    def moved(self, place: Callable[[int, int], tuple[int, int]]) -> "Terms":
-        """Return the same terms, their source tokens at other places."""
-        moved = []
-        for term in self.terms:
-            span = None if term.span is None else place(*term.span)
-            moved.append(replace(term, span=span))
-        return Terms(tuple(moved), self.inner)
-
-    @property
-    def lengths(self) -> list[int]:
-        """Count the tokens of each term's shortest form."""
-        return [min(map(len, term.forms)) for term in self.terms]
-
-    def after(self, ids: Sequence[int]) -> tuple[int, int, int]:
-        """Return what an output has after tokens that it did not choose: its place in the forms,
-        the terms that are written, as bits, and how many tokens are left at least.
-
-        Each token belongs to one form. Where they end with the beginning of one, the output is
-        inside of it.
-        """
-        met = 0
-        place = 0
-        end = 0
-        while place < len(ids):
-            found = self._form_at(ids, place, met)
-            if found is None:
-                place += 1
-                continue
-            number, length = found
-            met |= 1 << number
-            place += length
-            end = place
-        left = 0
-        for number, length in enumerate(self.lengths):
-            left += 0 if met >> number & 1 else length
-        inside, saved = self._inside(ids[end:], met)
-        return inside, met, left - saved
-
-    def _inside(self, ids: Sequence[int], met: int) -> tuple[int, int]:
-        """Return the place in the forms of an unmet one that these ids end with a beginning of, the
-        longest, and how many fewer tokens than those of its term's shortest form it still has.
-        """
-        inside, saved, longest = IDLE, 0, 0
-        first = 0
-        for number, term in enumerate(self.terms):
-            for form in term.forms:
-                most = 0 if met >> number & 1 else len(form) - 1
-                for count in range(min(most, len(ids)), longest, -1):
-                    if tuple(ids[-count:]) == form[:count]:
-                        inside, longest = first + count, count
-                        saved = self.lengths[number] - (len(form) - count)
-                        break
-                first += len(form)
-        return inside, saved
-
-    def _form_at(
-        self, ids: Sequence[int], place: int, met: int
-    ) -> tuple[int, int] | None:
-        """Return the term whose form stands at a place, and its length; the longest one."""
-        found = None
-        for number, term in enumerate(self.terms):
-            for form in term.forms:
-                here = tuple(ids[place : place + len(form)])
-                is_longer = found is None or len(form) > found[1]
-                if here == form and is_longer and not met >> number & 1:
-                    found = (number, len(form))
-        return found
-
-
-@dataclass(frozen=True)
-class Forms:
-    """The tokens of all forms, end to end (N): whose term they are, which end their form, and with
-    it the word, how many tokens follow in it, and how many the shortest form of the term has.
-
-    `first` has the places where forms begin (E), `spans` those of their terms, 0 and -1 for any.
-    The first tokens of those that are `inner` go on with a word.
-    """
-
-    tokens: Tokens
-    terms: Indices
-    is_last: Flags
-    is_closed: Flags
-    rest: Indices
-    least: Indices
-    first: Indices
-    spans: Indices
-    is_inner: Flags
-
-    @classmethod
-    def of(cls, terms: Sequence[Term], inner: Ids = ()) -> "Forms":
-        """Join the forms of some terms end to end."""
-        rows: list[tuple[int, int, bool, bool, int, int]] = []
-        first = []
-        spans = []
-        for number, term in enumerate(terms):
-            least = min(map(len, term.forms))
-            for form in term.forms:
-                first.append(len(rows))
-                spans.append(term.span or (0, -1))
-                for place, token in enumerate(form):
-                    rest = len(form) - place - 1
-                    is_last = rest == 0
-                    is_closed = is_last and not term.open
-                    rows.append((token, number, is_last, is_closed, rest, least))
-        columns = list(zip(*rows, strict=True))
-        return cls(
-            np.array(columns[0], np.int32),
-            np.array(columns[1], np.int64),
-            np.array(columns[2], np.bool_),
-            np.array(columns[3], np.bool_),
-            np.array(columns[4], np.int64),
-            np.array(columns[5], np.int64),
-            np.array(first, np.int64),
-            np.array(spans, np.int64).reshape(-1, 2),
-            np.isin(np.array(columns[0])[first], np.asarray(inner)),
-        )
 
 
 @dataclass(frozen=True)
@@ -261,16 +111,20 @@ class TermMix:
 
     def __init__(self, all_terms: Sequence[Terms]) -> None:
         forms = [terms.forms for terms in all_terms]
-        self.tokens = _filled([each.tokens for each in forms], 0)
-        self.bits = 1 << _filled([each.terms for each in forms], MOST_TERMS + 1)
-        self.is_last = _filled([each.is_last for each in forms], False)
-        self.is_closed = _filled([each.is_closed for each in forms], False)
-        self.rest = _filled([each.rest for each in forms], 0)
-        self.least = _filled([each.least for each in forms], 0)
-        self.first = _filled([each.first for each in forms], IDLE)
-        self.is_inner = _filled([each.is_inner for each in forms], False)
-        self.begins = _filled([each.spans[:, 0] for each in forms], 0)
-        self.ends = _filled([each.spans[:, 1] for each in forms], -1)
+
+        def filled(name: str, value: int | bool) -> Any:
+            return _filled([getattr(each, name) for each in forms], value)
+
+        self.tokens: Tokens = filled("tokens", 0)
+        self.bits: Indices = 1 << filled("terms", MOST_TERMS + 1)
+        self.is_last: Flags = filled("is_last", False)
+        self.is_closed: Flags = filled("is_closed", False)
+        self.rest: Indices = filled("rest", 0)
+        self.least: Indices = filled("least", 0)
+        self.first: Indices = filled("first", IDLE)
+        self.is_inner: Flags = filled("is_inner", False)
+        self.begins: Indices = filled("begins", 0)
+        self.ends: Indices = filled("ends", -1)
         # terms that begin only where the decoder looks at their source
         bits = np.where(self.ends > 0, self._of_form(self.bits), 0)
         self.bound_bits = np.bitwise_or.reduce(bits, axis=1)
@@ -283,13 +137,13 @@ class TermMix:
         """
         totals, log_probs, tokens, after = self._candidates(step, state)
         places, met, left, behind = after
-        order = _in_turns(totals, left)
+        order = in_turns(totals, left)
         width = step.log_probs.shape[1]
         chosen = order[:, :width]
-        kept = _at(totals, chosen)
+        kept = at_places(totals, chosen)
         by_total = np.argsort(-kept, axis=1, kind="stable")
-        chosen = _at(chosen, by_total)
-        kept = _at(totals, chosen)
+        chosen = at_places(chosen, by_total)
+        kept = at_places(totals, chosen)
         is_beyond = np.arange(width) >= step.sizes[:, None]
         kept[is_beyond] = -np.inf
         num_candidates = totals.shape[1] // width
@@ -299,17 +153,17 @@ class TermMix:
         is_stuck = (most == -np.inf) & ~step.has_ended
         extensions = Extensions(
             parents,
-            _at(log_probs, chosen),
-            _at(tokens, chosen),
+            at_places(log_probs, chosen),
+            at_places(tokens, chosen),
             kept,
             np.isnan(most) | is_stuck,
         )
         return Chosen(
             extensions,
-            _at(places, chosen),
-            _at(met, chosen),
-            _at(left, chosen),
-            _at(behind, chosen),
+            at_places(places, chosen),
+            at_places(met, chosen),
+            at_places(left, chosen),
+            at_places(behind, chosen),
         )
 
     def _candidates(
@@ -320,7 +174,8 @@ class TermMix:
         """
         places, met, left, _ = state
         is_idle = (places == IDLE) & (step.rows >= 0)
-        has_bound = (self.bound_bits[:, None] & ~met) != 0
+        unmet = ~met
+        has_bound = (self.bound_bits[:, None] & unmet) != 0
         must = is_idle & has_bound & self._wants_to_end(step) & ~step.bound
         may_late = must & self._is_last_hope(step, left)
         # there is room for terms alone: nothing else may come, so they begin wherever that is
@@ -362,7 +217,7 @@ class TermMix:
         """Return which hypotheses have no more tokens left than any other, finished ones included
         (B k): the others need not write at their end what was not looked at.
         """
-        least = np.where(step.rows >= 0, left, _FAR).min(1, keepdims=True)
+        least = np.where(step.rows >= 0, left, FAR).min(1, keepdims=True)
         is_last: Flags = (left <= least) & ~step.has_ended[:, None]
         return is_last
 
@@ -395,7 +250,7 @@ class TermMix:
         )
         log_probs = step.every[step.rows[:, :, None], tokens]
         is_said = tokens == step.top_ids[:, :, :1]
-        may_begin = self._is_looked_at(step) | is_said | must[:, :, None]
+        may_begin = self._is_lookedat_places(step) | is_said | must[:, :, None]
         is_unmet = (met & bits) == 0
         is_one = (self.first >= 0)[:, None]
         shape = log_probs.shape
@@ -416,7 +271,7 @@ class TermMix:
         number = np.arange(len(self.first))[:, None]
         return of_tokens[number, np.maximum(self.first, 0)]
 
-    def _is_looked_at(self, step: TermStep) -> Flags:
+    def _is_lookedat_places(self, step: TermStep) -> Flags:
         """Return where the decoder looks at the source tokens of each form's term (B k E)."""
         is_anywhere = (self.ends < 0)[:, None]
         if step.attention is None:
@@ -454,28 +309,6 @@ class TermMix:
 
 
 _Part: TypeAlias = tuple[NDArray[Any], ...]
-
-
-def _in_turns(totals: Floats, left: Indices) -> Indices:
-    """Return the order of candidates (B C): in turns, the best that is left of each group of those
-    with equally many tokens left, the group with the fewest first; what is impossible comes last.
-    """
-    is_out = totals == -np.inf
-    group = np.where(is_out, _FAR, left)
-    order = np.lexsort((-totals, group), axis=-1)
-    group = _at(group, order)
-    place = np.arange(group.shape[1])
-    is_first = np.ones(group.shape, np.bool_)
-    is_first[:, 1:] = group[:, 1:] != group[:, :-1]
-    start = np.maximum.accumulate(np.where(is_first, place, 0), axis=1)
-    turn = np.where(group == _FAR, _FAR, place - start)
-    by_turn = np.lexsort((group, turn), axis=-1)
-    return _at(order, by_turn)
-
-
-def _at(values: NDArray[Any], places: Indices) -> NDArray[Any]:
-    """Take the values at some places of each row."""
-    return np.take_along_axis(values, places, 1)
 
 
 def _filled(rows: Sequence[_Rows], value: int | bool) -> _Rows:

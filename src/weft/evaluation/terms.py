@@ -65,7 +65,7 @@ class TermText:
 
 @dataclass
 class TermCounts:
-    """What became of the terms of some sources.
+    """The fates of the terms of some sources.
 
     `num_terms` count: `right` stand as often as they should and in their place, `doubled` more
     often than in the source and in the reference, `misplaced` elsewhere, and `missing` nowhere.
@@ -135,7 +135,7 @@ class TermScores:
 def term_scores(
     glossary: Glossary, texts: Sequence[TermText], tgt_lang: str
 ) -> TermScores:
-    """Judge the terms in translations; `tgt_lang` (BCP-47) chooses BLEU's words."""
+    """Score the terms in translations; `tgt_lang` (BCP-47) chooses BLEU's words."""
     counts = TermCounts()
     scored = []
     for text in texts:
@@ -219,7 +219,7 @@ class _Sides:
     def pairs(
         self, wanted: Sequence[Standing], given: Sequence[Standing]
     ) -> list[tuple[Standing, Standing]]:
-        """Pair the places of a term in the reference with those in the translation: those with the
+        """Join the places of a term in the reference to those in the translation: those with the
         most overlap first, none twice.
         """
         if len(wanted) == len(given) == 1:

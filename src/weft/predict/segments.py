@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from weft.data.hints import Hints
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import EOS_ID, Tokenizer
-from weft.decoding.terms import Terms
+from weft.decoding.forms import Terms
 from weft.predict.memory_use import MemoryUse
 from weft.predict.terms import RowTerms
 from weft.predict.text import LINE_BREAKS, one_line

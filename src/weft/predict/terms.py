@@ -22,7 +22,8 @@ from weft.data.scripts import is_spaceless_letter
 from weft.data.spans import TokenSpans
 from weft.data.tokenizer import EOS_ID, Tokenizer
 from weft.decoding.decoder import Tokens
-from weft.decoding.terms import MOST_TERMS, Term, Terms
+from weft.decoding.forms import Term, Terms
+from weft.decoding.terms import MOST_TERMS
 from weft.predict.alignment import Floats, words_of
 
 TermStatus: TypeAlias = Literal["used", "missing", "doubled", "elsewhere", "avoided"]

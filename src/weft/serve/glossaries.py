@@ -34,8 +34,8 @@ class UnknownGlossary(Refusal):
 
 @dataclass(frozen=True)
 class Binding:
-    """What binds the translations of a request: the server's first glossary for the languages, or
-    the one of a `name`, "" for none; or its own `rows`, as a table has them.
+    """The terms for the translations of a request: those of the server's first glossary for the
+    languages, or of the one of a `name`, "" for none; or its own `rows`, as a table has them.
     """
 
     name: str | None = None

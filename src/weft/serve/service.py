@@ -422,7 +422,7 @@ def refuse_undetected(guesses: Iterable[str], sources: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Work:
-    """What is wanted of a translation, and for whom."""
+    """The wishes for a translation, and whose they are."""
 
     caller: Caller
     settings: DecodingSettings

@@ -60,7 +60,8 @@ def _row(value: Any) -> tuple[str, ...]:
 
 def _cell(value: Any) -> Any:
     """Return the text of a cell; a rule may also be true or false."""
-    return ("yes" if value else "no") if isinstance(value, bool) else value
+    words = {True: "yes", False: "no"}
+    return words[value] if isinstance(value, bool) else value
 
 
 def _is_row(value: Any) -> bool:
