@@ -29,6 +29,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
         ),
         ("run.py", ["en-de"], "multi30k/train.en"),
         ("detection.py", ["--peer", "absent"], "multi30k/train.en"),
+        ("terms_peer.py", ["model"], "multi30k/train.en"),
     ],
 )
 def test_where_a_corpus_is_absent_it_is_named(
