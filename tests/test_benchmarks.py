@@ -3,6 +3,7 @@
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,23 @@ def test_a_run_that_weft_refuses_does_not_end_the_plan(tmp_path: Path) -> None:
     refused, absent = done.stdout.splitlines()
     assert refused == "| shakespeare | 0.001 | failed: exit code 2 | | |"
     assert absent.startswith("| imdb | skipped: ")
+
+
+@pytest.mark.long
+def test_a_memory_of_a_million_units_keeps_to_its_bounds() -> None:
+    command = [sys.executable, str(BENCHMARKS / "memories.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = done.stdout
+    assert said.startswith("1,000,000 units")
+    most = re.search(r"most memory: ([\d,]+) MiB", said)
+    assert most is not None
+    assert int(most[1].replace(",", "")) < 1024
+    # of the processor, as other programs may run beside it
+    seconds = re.search(r"processor time: ([\d.]+) s", said)
+    assert seconds is not None
+    assert float(seconds[1]) < 120
+    rows = re.findall(r"\| (\d+) of (\d+) \| ([\d.]+) ms", said)
+    assert len(rows) == 3
+    for found, count, median in rows:
+        assert int(found) > 0.98 * int(count)
+        assert float(median) < 10
