@@ -33,6 +33,7 @@ from weft.cli.serve_options import (
     Proxy,
     RequestsPerMinute,
     ServedGlossaries,
+    ServedMemories,
     ShowSamples,
     Suggestions,
     Threads,
@@ -59,6 +60,7 @@ def serve(
     proxy: Proxy = None,
     pivot: Pivot = "",
     glossary: ServedGlossaries = None,
+    memory: ServedMemories = None,
     show_samples: ShowSamples = False,
     suggestions: Suggestions = None,
     threads: Threads = None,
@@ -126,6 +128,7 @@ def serve(
         pivot=pivot,
         show_samples=show_samples,
         glossaries=glossary or (),
+        memories=memory or (),
         suggestions=suggestions,
         opens_page=demo,
     )

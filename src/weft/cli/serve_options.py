@@ -102,6 +102,15 @@ ServedGlossaries = Annotated[
         "for who asks for them; repeatable.",
     ),
 ]
+ServedMemories = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--memory",
+        metavar="FILE",
+        help="Pairs translated before, as for weft translate; en-de=FILE says its languages. What is "
+        "among them is taken; repeatable.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Threads that compute. Default: one for each CPU."),

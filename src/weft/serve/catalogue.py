@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from weft.data.detection import Detector
 from weft.data.languages import UNKNOWN, canonical, pair_of, primary
+from weft.data.memory import Memory
 from weft.errors import UsageError, WeftError
 from weft.folder import durable
 from weft.predict.language_model import LanguageModel
@@ -51,6 +52,7 @@ class ServedModel:
     detector: Detector | None = None  # of its languages
     doubt: str = ""  # what stands against telling them apart
     said: tuple[str, str] | None = None  # its languages, by whoever serves it
+    memory: Memory | None = None  # of translations
 
     @property
     def kind(self) -> str:
@@ -304,10 +306,20 @@ def _languages(asked: Named, config: Any, is_translator: bool) -> tuple[str, str
 def reopened(model: ServedModel, max_beam: int) -> ServedModel | None:
     """Open the folder of a model anew; None, with a line in the log, where that fails."""
     try:
-        return open_model(Named(model.id, model.folder, model.said), max_beam)
+        opened = open_model(Named(model.id, model.folder, model.said), max_beam)
+        return remembering(opened, model.memory)
     except WeftError as error:
         _LOG.warning("%s goes on as it was: %s", model.id, error)
         return None
+
+
+def remembering(model: ServedModel, memory: Memory | None) -> ServedModel:
+    """Return a translator with a memory; any other model, and None, change nothing."""
+    if memory is None or model.searcher is None:
+        return model
+    translator = model.predictor.with_memory(memory)
+    searcher = replace(model.searcher, translator=translator)
+    return replace(model, predictor=translator, searcher=searcher, memory=memory)
 
 
 def _card(task: Task[Any, Any], folder: Path) -> dict[str, Any]:

@@ -13,13 +13,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weft.serve.app import Settings, build_app
-from weft.serve.catalogue import Catalogue, Named, ServedModel, named, open_model
+from weft.serve.catalogue import (
+    Catalogue,
+    Named,
+    ServedModel,
+    named,
+    open_model,
+    remembering,
+)
 from weft.serve.dialects.every import every_dialect
 from weft.serve.files import page_routes
 from weft.serve.glossaries import open_glossaries
 from weft.serve.keys import Keys, is_loopback, refuse_open_door
 from weft.serve.limits import Limits
 from weft.serve.listening import bound_sockets, listen
+from weft.serve.memories import open_memories
 from weft.serve.options import refuse_idle_options
 from weft.serve.pool import Pool
 from weft.serve.service import Service
@@ -50,6 +58,7 @@ class Plan:
     pivot: str = ""  # the language over which pairs without a model are translated
     show_samples: bool = False  # of the runs that made the models
     glossaries: Sequence[str] = ()  # FILE, NAME=FILE or NAME:en-de=FILE
+    memories: Sequence[str] = ()  # FILE or en-de=FILE
     suggestions: Path | None = None  # better translations that people send
     opens_page: bool = False  # in a browser
 
@@ -69,6 +78,7 @@ def start(plan: Plan, say: Say) -> None:
         catalogue = Catalogue(
             [opened(one, plan.limits.max_beam, say) for one in asked], plan.pivot
         )
+        _remember(catalogue, plan.memories, say)
         service = Service(
             catalogue,
             Pool(plan.threads, plan.limits.max_waiting),
@@ -90,6 +100,14 @@ def start(plan: Plan, say: Say) -> None:
     finally:
         for one in sockets:
             one.close()
+
+
+def _remember(catalogue: Catalogue, words: Sequence[str], say: Say) -> None:
+    """Give each translator the memory of its languages, if there is one."""
+    memories = open_memories(words, catalogue.pairs(), say)
+    for model in list(catalogue.of("translation")):
+        memory = memories.get((model.src, model.tgt))
+        catalogue.replace(remembering(model, memory))
 
 
 def _collect_often() -> None:

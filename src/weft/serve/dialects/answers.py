@@ -17,6 +17,7 @@ from weft.documents.formats.plain import read_plain
 from weft.documents.writing import write_segment
 from weft.errors import UsageError
 from weft.predict.document import alignment_of, for_document
+from weft.predict.memory_use import MemoryUse
 from weft.predict.prediction import Prediction
 from weft.predict.settings import USUAL, DecodingSettings
 from weft.predict.terms import TermUse
@@ -47,6 +48,7 @@ class Wish:
     read: Read = read_plain
     alternatives: int = 0
     words: bool = False
+    memory: bool = False
     model: str | None = None
     settings: DecodingSettings = USUAL
     binding: Binding = USUAL_TERMS
@@ -112,6 +114,11 @@ class Answer:
         """Return what became of a glossary's terms in all segments; None where there is none."""
         found = [one.terms for one in self.predictions if one.terms is not None]
         return list(chain.from_iterable(found)) if found else None
+
+    def memory(self) -> list[MemoryUse]:
+        """Return the units of a memory that were taken for its segments, or are near."""
+        uses = (prediction.memory or [] for prediction in self.predictions)
+        return list(chain.from_iterable(uses))
 
     def unknown_words(self) -> list[str]:
         """Return the words that the model never saw in training, each once."""

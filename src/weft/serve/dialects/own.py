@@ -6,6 +6,7 @@ Fields that a route does not know are refused, so that a slip of the pen does no
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -15,6 +16,7 @@ from weft.documents.formats.html import read_html
 from weft.documents.formats.plain import read_plain
 from weft.errors import UsageError
 from weft.predict.completion import Completion
+from weft.predict.memory_use import MemoryUse
 from weft.predict.settings import DecodingSettings
 from weft.predict.terms import TermUse
 from weft.predict.words import WordReport
@@ -55,6 +57,7 @@ _FIELDS = {
     "text": TEXT,
     "format": {"enum": ["text", "html"]},
     "words": FLAG,
+    "memory": FLAG,
     **dict.fromkeys(_WHERE, TEXT),
     "n_best": WHOLE,
     "beam_size": WHOLE,
@@ -242,6 +245,7 @@ class Own:
             read=read_html if is_html else read_plain,
             alternatives=fields.number("n_best", 1, limits.max_alternatives + 1, 1) - 1,
             words=fields.flag("words"),
+            memory=fields.flag("memory"),
             model=fields.text("model", "") or None,
             settings=_settings(fields, limits),
             binding=binding_of(fields, limits),
@@ -325,6 +329,8 @@ def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any
     }
     if wish.words:
         row["words"] = words_of(answer)
+    if wish.memory:
+        row["memory"] = list(map(_unit, answer.memory()))
     return row | _terms(answer.terms())
 
 
@@ -342,6 +348,14 @@ def _term(use: TermUse) -> dict[str, Any]:
         "status": use.status,
         "reason": use.reason,
     }
+
+
+def _unit(use: MemoryUse) -> dict[str, Any]:
+    """Return a unit of a memory; its place is that in its own segment, which is not told, and its
+    file without the folders of the server.
+    """
+    told = ("source", "target", "score", "kind", "taken")
+    return {name: getattr(use, name) for name in told} | {"where": Path(use.where).name}
 
 
 def _completed(completion: Completion, is_direct: bool) -> dict[str, Any]:
