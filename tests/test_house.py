@@ -57,7 +57,7 @@ data.glossary: data.formats data.languages data.scripts
 data.nearness:
 data.substitution: data.languages
 data.near_index: data.nearness
-data.memory: data.base data.corpus data.formats data.near_index data.nearness data.substitution
+data.memory: data.base data.corpus data.formats data.languages data.near_index data.nearness data.substitution
 data.documents: data.base data.formats data.split
 data.labelled: data.base data.formats data.split
 data.signature: data.tokenizer

@@ -1,5 +1,8 @@
 """Numbers and placeholders exchanged in a translation, only where that is safe."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from weft.data.substitution import form_of, has_slots, substituted
 
 
@@ -40,9 +43,30 @@ def test_what_may_depend_on_a_number_is_not_exchanged() -> None:
         ("few", "5 files", "5 файлов", "3 files", "ru"),
         ("as one", "25 files", "25 файлов", "31 files", "ru"),
         ("unknown language", "25 files", "25 x", "31 files", ""),
+        ("unknown language", "25 files", "25 x", "31 files", "und"),
         ("article", "第7", "a 7", "第8", "en"),
         ("cut article", "il 7", "l'7", "il 8", "it"),
         ("ending", "in 5", "5:ssä", "in 6", "fi"),
         ("part of a word", "5", "5th", "6", "en"),
     ):
         assert substituted(source, target, text, language) is None, why
+
+
+OTHER = {"12": "15", "24": "34", "{0}": "{1}", "%s": "{name}", "3.5": "4.25"}
+PARTS = st.sampled_from([*OTHER, "cat", "a", "l'", "-", "第", "."])
+LINES = st.lists(PARTS, max_size=8)
+
+
+@given(LINES, LINES, st.lists(st.booleans(), min_size=8, max_size=8), st.text("derz"))
+def test_what_was_exchanged_can_be_put_back(
+    source: list[str], target: list[str], is_changed: list[bool], language: str
+) -> None:
+    old = " ".join(source)
+    changes = zip(source, is_changed, strict=False)
+    new = " ".join(OTHER.get(part, part) if yes else part for part, yes in changes)
+    before = " ".join(target)
+    assert substituted(old, before, old, language) == before
+    found = substituted(old, before, new, language)
+    if found is not None:
+        assert form_of(found) == form_of(before)
+        assert substituted(new, found, old, language) == before

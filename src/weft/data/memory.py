@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from weft.console import stages
 from weft.data.base import reasons
 from weft.data.corpus import ParallelText, open_pairs, split_at_comma
+from weft.data.formats.pairs import OpenPairs
 from weft.data.formats.row import EMPTY_SIDE, on_one_line
+from weft.data.languages import UNKNOWN
 from weft.data.near_index import NearIndex
 from weft.data.nearness import nearness
 from weft.data.substitution import form_of, has_slots, substituted
@@ -313,12 +315,16 @@ def read_memory(
     """
     units = Units()
     notes: list[str] = []
+    read = UNKNOWN
     for item in data:
-        notes += _read_units(item, src_lang, tgt_lang, units)
-    memory = Memory(units, tgt_lang or "", notes)
+        stages.enter(f"reading {item}")
+        pairs = open_pairs(item, src_lang, tgt_lang)
+        read = pairs.languages[1]
+        notes += _read_units(item, pairs, units)
+    memory = Memory(units, read, notes)
     if parts_of is None or not _add_parts(memory, units, parts_of):
         return memory
-    whole = Memory(units, tgt_lang or "", notes)
+    whole = Memory(units, read, notes)
     whole.doubts = memory.doubts
     return whole
 
@@ -333,12 +339,8 @@ def _add_parts(memory: Memory, units: Units, parts_of: Parts) -> bool:
     return len(units) > count
 
 
-def _read_units(
-    item: str, src_lang: str | None, tgt_lang: str | None, units: Units
-) -> Iterator[str]:
+def _read_units(item: str, pairs: OpenPairs, units: Units) -> Iterator[str]:
     """Add the units of a file, and yield what reading took for granted."""
-    stages.enter(f"reading {item}")
-    pairs = open_pairs(item, src_lang, tgt_lang)
     file = len(units.files)
     before = len(units)
     units.files.append(",".join(map(str, split_at_comma(item))))

@@ -7,7 +7,7 @@ sides and alike, and the number is of the same plural as before.
 import re
 from collections.abc import Sequence
 
-from weft.data.languages import primary
+from weft.data.languages import UNKNOWN, primary
 
 # letters of scripts without spaces, which may touch a number
 _SPACELESS = (
@@ -51,7 +51,7 @@ def _mark(slot: re.Match[str]) -> str:
 
 def substituted(source: str, target: str, text: str, tgt_lang: str) -> str | None:
     """Return a target with the numbers and placeholders of a text that has the form of its source;
-    None where that is not safe. The language is BCP-47, empty where unknown.
+    None where that is not safe. The language is BCP-47, empty or `und` where unknown.
     """
     old = _slots(source)
     new = _slots(text)
@@ -87,10 +87,10 @@ def _are_alike(before: str, after: str, language: str) -> bool:
 
 def _plural(number: int, language: str) -> Sequence[int]:
     """Return the same for numbers that surely have the same plural in a language."""
-    code = primary(language) if language else ""
+    code = primary(language) if language else UNKNOWN
     if code in _ONE_FORM.split():
         return ()
-    if code and code not in _MANY_FORMS.split():
+    if code != UNKNOWN and code not in _MANY_FORMS.split():
         return (min(number, 2), number >= _MILLION)
     if number <= 20:
         return (number,)
