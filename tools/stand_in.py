@@ -67,6 +67,7 @@ HEADERS = {
 LIMITS = {
     "max_text": 2000,
     "max_file": 100_000,
+    "max_terms": 1000,
     "max_new_tokens": 100,
     "max_inspect_tokens": 40,
 }
@@ -131,6 +132,25 @@ def translated(text: str, models: list[str]) -> dict[str, Any]:
         "n_best": [],
         "words": words,
     }
+
+
+def with_terms(text: str, answer: dict[str, Any], rows: Any) -> dict[str, Any]:
+    """The answer with a word for each term, if it is as long as the one in its place."""
+    terms: list[dict[str, Any]] = []
+    for source, target in rows if isinstance(rows, list) else []:
+        if source.lower() not in text.lower().split():
+            continue
+        new = LEXICON.get(source.lower(), source.upper())
+        found = next((word for word in answer["words"] if word["text"] == new), None)
+        terms.append({"source": source, "wanted": [target], "used": "", "status": "missing", "reason": ""})  # fmt: skip
+        if found is not None and len(target) == len(new):
+            place = slice(found["start"], found["end"])
+            answer["text"] = (
+                answer["text"][: place.start] + target + answer["text"][place.stop :]
+            )
+            found["text"] = target
+            terms[-1] |= {"used": target, "status": "used"}
+    return answer | ({"terms": terms} if terms else {})
 
 
 def made_up(rows: int, cols: int, layers: int = 2, heads: int = 3) -> list[Any]:
@@ -229,6 +249,9 @@ class StandIn:
                 "limits": LIMITS,
                 "formats": endings(),
                 "text_formats": endings_of_text(),
+                "glossaries": [
+                    {"name": name, "pairs": [["de", "en"]]} for name in ("house", "law")
+                ],
             }
         )
 
@@ -256,7 +279,11 @@ class StandIn:
         models = [fields.get("model") or f"{source}-{target}"]
         if (source, target) == ("de", "zh"):
             models = ["de-en", "en-zh"]
-        answers = [translated(text, models) for text in fields["texts"]]
+        terms = fields.get("glossary")
+        answers = [
+            with_terms(text, translated(text, models), terms)
+            for text in fields["texts"]
+        ]
         if fields.get("format") == "html":
             answers = [{"text": shouted(text)} for text in fields["texts"]]
         return JSONResponse({"translations": answers})

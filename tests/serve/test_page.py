@@ -457,13 +457,53 @@ def test_a_model_without_alignment_translates_all_the_same(
     assert last_translation(server)["words"] is False
 
 
+# a glossary
+
+
+def test_terms_are_typed_dropped_and_chosen(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    page.locator("#source").select_option("de")
+    translate(page, "Ein Hund\nEine Katze", "a dog\na cat")
+    assert "glossary" not in last_translation(server)
+    assert page.locator("#terms-panel").is_hidden()
+    page.locator("#book").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.activeElement.id === 'terms'")
+    page.keyboard.type("hund = pup\nkatze = kitten|puss\n")
+    result_of(page, "a pup\na cat")
+    rows = [["hund", "pup"], ["katze", "kitten|puss"]]
+    assert last_translation(server)["glossary"] == rows
+    assert page.locator("#terms-count").inner_text() == "terms: 2"
+    marked = page.locator(".word.term")
+    assert marked.all_inner_texts() == ["pup"]
+    assert marked.get_attribute("aria-label").endswith(", term for hund")
+    notes = page.locator("#notes")
+    assert "Terms as demanded: 1 of 2." in notes.inner_text()
+    assert "“katze” should become “kitten|puss”, which is not there." in notes.inner_text()  # fmt: skip
+    drop_terms = {"name": "t.tsv", "mimeType": "text/plain", "buffer": b"katze\tpus"}
+    page.locator("#terms-panel input[type=file]").set_input_files([drop_terms])
+    result_of(page, "a dog\na pus")
+    drop(page, "brief.docx", b"PK")
+    page.get_by_text("Translated.").wait_for()
+    asked = [fields for path, fields in server.asked if path == "/translate_file"]
+    assert asked[-1]["glossary"] == "katze\tpus"
+    page.locator("#terms-panel").get_by_role("button", name="Clear").click()
+    result_of(page, "a dog\na cat")
+    for choice, sent in (("law", "law"), ("-", "")):
+        page.locator("#served-terms").select_option(choice)
+        page.wait_for_function("() => !document.querySelector('.busy')")
+        assert last_translation(server)["glossary"] == sent
+    page.locator("#target").select_option("zh")
+    page.locator("#served-terms").wait_for(state="detached")
+
+
 # files
 
 
 def drop(page: Any, name: str, content: str | bytes) -> None:
     data = content if isinstance(content, bytes) else content.encode()
     file = {"name": name, "mimeType": "text/plain", "buffer": data}
-    page.locator("input[type=file]").set_input_files([file])
+    page.locator(".side input[type=file]").set_input_files([file])
 
 
 def downloaded(page: Any) -> tuple[str, str]:

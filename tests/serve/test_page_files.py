@@ -17,10 +17,10 @@ from weft.serve.files import page_files, page_routes
 from weft.serve.history import history_of
 from weft.serve.refusals import Refusal, UnknownModel
 
-FIRST_LOAD = 92_000  # bytes at most, uncompressed, until a text can be translated
+FIRST_LOAD = 98_000  # bytes at most, uncompressed, until a text can be translated
 WHOLE = 420_000  # the pictures of an inspection included, which one view alone loads
 LATER = (
-    "generate", "classify", "inside", "asker", "models", "curve", "key",
+    "generate", "classify", "inside", "asker", "models", "curve", "key", "terms",
 )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ let close = () => {};
 let isAnchored = () => true; // whether the word still stands in the page
 
 const query = (line, route, prefix, alternatives) => {
-  const { source, target, model } = route;
-  return { text: line, prefix, source, target, alternatives, ...(model && { model }) };
+  const { source, target, model, glossary } = route;
+  return { text: line, prefix, source, target, alternatives, glossary, ...(model && { model }) };
 };
 
 // What follows the next word in a translation that begins with `prefix`.

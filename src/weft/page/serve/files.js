@@ -46,8 +46,8 @@ async function divide(job, signal) {
 }
 
 async function translate({ format, route }, texts, signal) {
-  const { source, target, model } = route;
-  const { translations } = await ask("v1/translate", { texts, source, target, format, ...(model && { model }) }, signal);
+  const { source, target, model, glossary } = route;
+  const { translations } = await ask("v1/translate", { texts, source, target, format, glossary, ...(model && { model }) }, signal);
   return translations.map(({ text }) => text);
 }
 
@@ -64,12 +64,17 @@ async function translateTexts(job, signal) {
 async function translateWhole(job, signal) {
   job.route = await job.findRoute(null, signal);
   const form = new FormData();
-  for (const [name, value] of Object.entries(job.route)) if (value) form.append(name, value);
+  const { glossary, ...where } = job.route;
+  for (const [name, value] of Object.entries(where)) if (value) form.append(name, value);
+  if (glossary !== undefined) form.append("glossary", asTable(glossary));
   form.append("file", job.file);
   const { translatedFileUrl } = await ask("translate_file", form, signal);
   const answer = await request(`download_file/${translatedFileUrl.split("/").pop()}`, undefined, signal);
   offer(job, await answer.blob());
 }
+
+// A name, or terms with a TAB in each line.
+const asTable = (glossary) => (typeof glossary === "string" ? glossary : glossary.map(([source, target = "", ...rules]) => [source, target, ...rules].join("\t")).join("\n"));
 
 // The texts of the next request.
 function nextPart({ texts, done }) {

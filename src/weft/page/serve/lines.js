@@ -10,7 +10,7 @@ const known = new Map();
 const wordless = new Set(); // models and pairs that cannot tell which words belong together
 
 const nameOf = ({ source, target, model }) => `${source} ${target} ${model ?? ""}`;
-const keyOf = (line, route) => `${nameOf(route)}\n${line}`;
+const keyOf = (line, route) => `${nameOf(route)} ${JSON.stringify(route.glossary)}\n${line}`;
 
 export const isBlank = (line) => line.trim() === "";
 export const recall = (line, route) => known.get(keyOf(line, route));
@@ -52,10 +52,10 @@ function* parts(lines) {
 }
 
 async function translated(texts, route, signal) {
-  const { source, target, model } = route;
+  const { source, target, model, glossary } = route;
   const words = !wordless.has(nameOf(route));
   try {
-    const answer = await ask("v1/translate", { texts, source, target, words, n_best: 1, ...(model && { model }) }, signal);
+    const answer = await ask("v1/translate", { texts, source, target, words, n_best: 1, glossary, ...(model && { model }) }, signal);
     return answer.translations;
   } catch (error) {
     if (error.code !== "unsupported" || !words) throw error;

@@ -2,7 +2,7 @@
 
 import { make } from "./element.js";
 import { narrowNote } from "./examples.js";
-import { languageName, listed, quoted, say } from "./say.js";
+import { count, languageName, listed, quoted, say } from "./say.js";
 
 const MARKS = ["cut", "repetition", "short", "unsure", "empty"];
 const MOST = 12; // words that are named
@@ -24,6 +24,17 @@ function unknownNote(translations) {
   return words.length > 0 && make("li", { class: "doubt" }, say("unknown-words", { words: named }));
 }
 
+// How many terms are as a glossary demands, and what became of each other one.
+function termNotes(translations) {
+  const terms = translations.flatMap((translation) => translation?.terms ?? []);
+  if (terms.length === 0) return [];
+  const amiss = terms.filter(({ status }) => status !== "used");
+  const numbers = { count: count(terms.length - amiss.length), all: count(terms.length) };
+  const said = amiss.map(({ source, wanted, used, status }) => say(`term-${status}`, { source: quoted(source), used: quoted(used), wanted: wanted.map(quoted).join(" / ") }));
+  const lines = [...new Set(said)].slice(0, MOST);
+  return [make("li", { id: "terms-used" }, say("terms-used", numbers)), ...lines.map((line) => make("li", { class: "doubt" }, line))];
+}
+
 // The models that translated, and the languages between them where it took two.
 function modelNote(translations, served) {
   const routes = translations.flatMap((translation) => (translation?.models ? [translation.models] : []));
@@ -38,5 +49,5 @@ function modelNote(translations, served) {
 
 export function drawNotes(translations, served) {
   const marks = MARKS.map((mark) => markNote(mark, translations));
-  return [...marks, unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
+  return [...termNotes(translations), ...marks, unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
 }

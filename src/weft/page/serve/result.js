@@ -1,7 +1,7 @@
 /* A translation as words: how probable each is, and what it comes from. */
 
 import { make } from "./element.js";
-import { overlaps, pieces } from "./letters.js";
+import { lengthOf, overlaps, pieces } from "./letters.js";
 import { probability, say } from "./say.js";
 import { hideTip, showTip } from "./tip.js";
 
@@ -13,11 +13,35 @@ function wordOf(text, word) {
   return element;
 }
 
+// Where terms of a glossary stand in a translation: the first place of each that no other one has.
+function termPlaces({ text, terms = [] }) {
+  const at = new Map(); // where to look for the next one of the same
+  return terms.filter(({ used }) => used).flatMap((term) => {
+    const place = text.indexOf(term.used, at.get(term.used) ?? 0);
+    if (place < 0) return [];
+    at.set(term.used, place + term.used.length);
+    const start = lengthOf(text.slice(0, place));
+    return [{ term, range: [start, start + lengthOf(term.used)] }];
+  });
+}
+
+function markTerm(element, places) {
+  const { start, end } = element.word;
+  const found = places.find(({ range }) => overlaps(range, [start, end]));
+  if (!found) return;
+  const { source, status } = found.term;
+  element.classList.add("term");
+  element.classList.toggle("amiss", status !== "used");
+  element.setAttribute("aria-label", `${element.getAttribute("aria-label")}, ${say("term-of", { source })}`);
+}
+
 function drawn(translation, lang) {
   const row = make("div", { class: "line", lang, dir: "auto" });
   if (!translation) return row;
   const places = translation.words ?? [];
   row.append(...pieces(translation.text, places).map(({ text, place }) => (place ? wordOf(text, place) : text)));
+  const terms = termPlaces(translation);
+  for (const element of row.children) markTerm(element, terms);
   return row;
 }
 

@@ -8,6 +8,7 @@ export default {
   "code-undetected_language": "模型无法判断文字的语言，请选择源语言。",
   "code-unknown_pair": "没有模型翻译这两种语言。",
   "code-model_not_found": "服务器上没有这个模型。",
+  "code-glossary_not_found": "没有这样的术语表：{said}",
   "code-unsupported": "这个模型做不到：{said}",
   "code-too_large": "太长或太大，超出了上限：{said}",
   "code-unauthorized": "需要密钥，或密钥不对。",

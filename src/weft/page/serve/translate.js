@@ -12,7 +12,7 @@ import { Result } from "./result.js";
 import { count, languageName, listed, say } from "./say.js";
 import { ask } from "./server.js";
 import { settings } from "./settings.js";
-import { state } from "./text.js";
+import { glossary, state } from "./text.js";
 
 const AUTO = "auto";
 // ms without a key, after which what was typed is sent; the first key after a pause is sent at once. A server that answers
@@ -64,9 +64,12 @@ function settle() {
   const targets = sourceNow() ? targetsOf(sourceNow()) : allTargets();
   if (!targets.includes(state.target)) state.target = firstTarget(targets);
   if (!modelsOf(sourceNow(), state.target).some(({ id }) => id === state.model)) state.model = "";
+  if (state.terms.name && !server.glossaries.some(isNamed)) state.terms.name = null;
 }
 
-const route = () => ({ source: sourceNow(), target: state.target, model: state.model });
+const isNamed = ({ name, pairs }) => name === state.terms.name && pairs.some(([source, target]) => source === sourceNow() && target === state.target);
+
+const route = () => ({ source: sourceNow(), target: state.target, model: state.model, glossary: glossary() });
 
 // What the pickers show is drawn anew only where it changed.
 function drawPickers() {
@@ -84,6 +87,7 @@ function drawPickers() {
     parts.target.append(select(say("model"), [["", say("first-model")], ...models], state.model, chooseModel, { id: "model" }));
   }
   drawSwap();
+  drawTerms();
   document.getElementById(focused)?.focus();
 }
 
@@ -352,6 +356,22 @@ function keepInWindow(card) {
   observer.observe(parts.result);
 }
 
+/* The glossary */
+
+async function openTerms() {
+  const isOpen = parts.terms.hidden;
+  parts.terms.hidden = !isOpen;
+  parts.book.setAttribute("aria-expanded", `${isOpen}`);
+  await drawTerms();
+  if (isOpen) document.getElementById("terms").focus();
+}
+
+async function drawTerms() {
+  if (parts.terms.hidden) return;
+  const panel = await import("./terms.js");
+  panel.drawTerms(parts.terms, server, route(), again);
+}
+
 /* The elements */
 
 function fileButton() {
@@ -363,11 +383,11 @@ function fileButton() {
 // The languages for a file: those that are chosen, its own where that is to be detected; without a sample the server does.
 async function fileRoute(sample, signal) {
   if (state.source !== AUTO) return route();
-  if (sample === null) return { source: AUTO, target: state.target, model: "" };
+  if (sample === null) return { source: AUTO, target: state.target, model: "", glossary: glossary() };
   const { languages: guesses } = await ask("v1/detect", { text: sample.slice(0, SAMPLE) }, signal);
   const source = knownAmong(guesses).language;
   const targets = targetsOf(source);
-  return { source, target: targets.includes(state.target) ? state.target : firstTarget(targets), model: "" };
+  return { source, target: targets.includes(state.target) ? state.target : firstTarget(targets), model: "", glossary: glossary() };
 }
 
 function listenToFiles(card) {
@@ -404,6 +424,8 @@ function makeParts() {
     count: make("span", { class: "count", id: "count" }),
     clear: button("clear", say("clear"), clear),
     file: fileButton(),
+    terms: make("div", { class: "card terms", id: "terms-panel", hidden: true }),
+    book: button("terms", say("terms"), openTerms, { id: "book", "aria-expanded": "false", "aria-controls": "terms-panel" }),
     copy: button("copy", say("copy"), copy, { id: "copy" }),
     undo: button("undo", say("undo-choices"), undoChoices, { id: "undo" }),
     look: button("look", say("look-inside"), lookInside, { id: "look" }),
@@ -425,12 +447,12 @@ export function show(place, given) {
   parts = makeParts();
   mirror = new Mirror(parts.mirror);
   result = new Result(parts.result, { point: pointAtWord, open: openOthers });
-  const source = make("div", { class: "side" }, parts.source, make("div", { class: "stack" }, parts.mirror, parts.text), parts.examples, make("div", { class: "foot" }, parts.file, parts.clear, parts.count));
+  const source = make("div", { class: "side" }, parts.source, make("div", { class: "stack" }, parts.mirror, parts.text), parts.examples, make("div", { class: "foot" }, parts.file, parts.book, parts.clear, parts.count));
   parts.side = make("div", { class: "side" }, parts.target, make("div", { class: "stack" }, parts.empty, parts.result), make("div", { class: "foot" }, parts.copy, parts.look, parts.undo));
   const card = make("div", { class: "card pair" }, source, parts.swap, parts.side);
   listenToFiles(card);
   keepInWindow(card);
-  place.append(parts.complaint, card, parts.notes, parts.legend, files);
+  place.append(parts.complaint, card, parts.terms, parts.notes, parts.legend, files);
   drawFiles(files);
   settle();
   drawPickers();
