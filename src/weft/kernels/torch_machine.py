@@ -36,9 +36,12 @@ def measured(machine: Machine) -> Machine:
 def prepare(machine: Machine) -> torch.device:
     """Set the thread count of the process, for training, and hand out the device.
 
-    Raises UsageError where native kernels were chosen and cannot be had.
+    On a GPU attention is not cuDNN's: it plans each shape anew, and batches have many. Raises
+    UsageError where native kernels were chosen and cannot be had.
     """
     torch.set_num_threads(machine.threads)
+    if machine.device == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         if machine.kernels == "native":
             native.load()
