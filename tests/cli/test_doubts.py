@@ -86,3 +86,71 @@ def test_a_document_has_the_quality_as_its_confidence(
     path.rename(tmp_path / "b.po")
     ended = command("translate", judging_folder, tmp_path / "b.po")
     assert any("rather wrong than right" in line for line in ended.messages)
+
+
+def test_a_review_shows_lines_side_by_side(
+    command: Command, judging_folder: Path, tmp_path: Path
+) -> None:
+    lines = tmp_path / "in.txt"
+    lines.write_text(f"cat sees dog.\n{LONG}\nzebra <b>.\n")
+    page = tmp_path / "review.html"
+    ended = command("translate", judging_folder, "--input", lines, "--review", page)
+    html = page.read_text()
+    assert html.count("<article") == len(ended.lines) == 3
+    assert "Review of in.txt" in html
+    assert f"{ended.lines[0].split()[0]}</mark>" in html
+    assert ">line 3</a>" in html
+    assert "zebra</mark> &lt;b&gt;." in html
+    assert ended.messages[-1] == (
+        f"weft: {page}: 3 translations side by side; a browser opens it"
+    )
+    named = command("translate", judging_folder, "cat.", "--review", tmp_path / "r.txt")
+    assert (named.code, "must end in .html" in named.err) == (2, True)
+
+
+def test_a_review_of_a_document_has_each_text_once_with_its_place(
+    command: Command, judging_folder: Path, tmp_path: Path
+) -> None:
+    document = tmp_path / "a.md"
+    document.write_text("# cat sees dog.\n\nbird hears fish.\n\ncat sees dog.\n")
+    page = tmp_path / "review.html"
+    ended = command("translate", judging_folder, document, "--review", page)
+    assert ended.code == 0, ended.err
+    html = page.read_text()
+    assert html.count("<article") == 2
+    assert ">line 1</a>" in html
+    assert ">line 3</a>" in html
+    assert "are doubtful.</b>" in html
+    assert 'class="very' not in html.split("</style>")[1].split("<section")[1]
+
+
+def test_given_translations_are_judged(
+    command: Command, judging_folder: Path, tmp_path: Path
+) -> None:
+    given = tmp_path / "given.de"
+    given.write_text("Katze sieht Hund.\nKatze sieht Hund Katze sieht Hund mag Maus.\n")
+    arguments = ("translate", judging_folder, "cat sees dog.", LONG, "--given", given)
+    ended = command(*arguments)
+    shares, names = zip(*(line.split("\t") for line in ended.lines), strict=True)
+    assert all(0.5 < float(share) < 0.74 for share in shares)
+    assert names[0] == ""
+    assert names[1].startswith("omission; doubled")
+    assert any(
+        "line 2: doubled: it says twice: Katze sieht Hund" in m for m in ended.messages
+    )
+    objects = [json.loads(line) for line in command(*arguments, "--json").lines]
+    assert [one["text"] for one in objects] == given.read_text().split("\n")[:-1]
+    assert objects[1]["doubled"] == ["Katze sieht Hund"]
+    page = tmp_path / "r.html"
+    assert command(*arguments, "--review", page).code == 0
+    assert ">Katze</mark>" in page.read_text()
+    given.write_text("Katze.\n")
+    ended = command(*arguments)
+    assert (ended.code, ended.out) == (2, b"")
+    assert "has 1 lines for 2 texts" in ended.err
+    ended = command(*arguments[:2], tmp_path / "r.html", "--given", given)
+    assert (ended.code, "--given is for lines" in ended.err) == (2, True)
+    ended = command(
+        "translate", judging_folder, "cat.", "--given", given, "--n-best", 2
+    )
+    assert (ended.code, "not searched for" in ended.err) == (2, True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from weft.cli.doubts import doubts_of
 from weft.cli.guesses import Guesses
 from weft.cli.models import Opened, Translators, naming_options
+from weft.cli.review import close_review, of_whole, open_review
 from weft.cli.streams import progress, refuse_no_file, refuse_same_file, sink
 from weft.console.wording import remark
 from weft.errors import DataError, UsageError
@@ -20,6 +21,7 @@ from weft.errors import DataError, UsageError
 if TYPE_CHECKING:
     from weft.documents.document import Document, Translated
     from weft.documents.registry import Format
+    from weft.inspection.review import Reviewed
     from weft.predict.memory_use import MemoryUse
     from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
@@ -39,6 +41,7 @@ class Asked:
     output: Path | None
     columns: tuple[str, ...]
     as_json: bool
+    review: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -168,11 +171,18 @@ def translate_document(
     output = asked.output or _usual_name(asked.path, found)
     content = _read(asked.path)
     document = _opened(row, content, asked, found)
+    page = None
+    if asked.review is not None:
+        page = open_review(asked.review, asked.path, output, found)
     settings = _with_alignments(document, settings, found, asked.as_json)
     facts = models.facts(sha256(content).hexdigest(), settings, found)
     facts |= {"json": asked.as_json, "columns": list(asked.columns)}
     done = _write(document, output, settings, found, facts)
     _report(document, done, output, found, asked.as_json)
+    if page is not None:
+        for number, text in _first_places(document):
+            page.add(_reviewed(document.place(number), text, done[text]))
+        close_review(page)
 
 
 def _refuse_options(asked: Asked, row: "Format", settings: "DecodingSettings") -> None:
@@ -432,6 +442,24 @@ def _objects(document: "Document[bytes]", done: Mapping[str, Done]) -> Iterator[
         }
         value |= {key: known for key, known in more.items() if known is not None}
         yield json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def _reviewed(place: str, text: str, one: Done) -> "Reviewed":
+    """Return a text and its translation as the page of the review shows them."""
+    from weft.inspection.review import Reviewed
+
+    return Reviewed(
+        place,
+        text,
+        one.text,
+        one.confidence,
+        [*one.doubts, *of_whole(one.unsure, one.unknown_words)],
+        one.words or (),
+        one.omitted or (),
+        one.unknown_words,
+        one.terms or (),
+        one.memory or (),
+    )
 
 
 def _first_places(document: "Document[bytes]") -> Iterator[tuple[int, str]]:

@@ -156,6 +156,23 @@ Doubts = Annotated[
         "of itself; without, it is a little faster.",
     ),
 ]
+ReviewFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--review",
+        metavar="FILE",
+        help="Write a page (.html) of sources and translations side by side, doubtful words marked.",
+    ),
+]
+GivenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--given",
+        metavar="FILE",
+        help="Judge these translations, one a line, in place of writing some: with --review, --json, or "
+        "by the notes on standard error.",
+    ),
+]
 
 # sampling
 Temperature = Annotated[

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, repeat, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +34,7 @@ from weft.cli.options import (
     Ensemble,
     Exhaustive,
     Folder,
+    GivenFile,
     GlossaryFile,
     Input,
     InputOrDocument,
@@ -47,6 +49,7 @@ from weft.cli.options import (
     OutputOrDocument,
     Precision,
     Prefix,
+    ReviewFile,
     Seed,
     Temperature,
     Texts,
@@ -55,6 +58,14 @@ from weft.cli.options import (
     TopP,
     UsesShortlist,
     UtilityName,
+)
+from weft.cli.review import (
+    close_review,
+    given_lines,
+    judged_line,
+    open_review,
+    reviewed,
+    score_stream,
 )
 from weft.cli.streams import (
     Lines,
@@ -75,6 +86,7 @@ if TYPE_CHECKING:
     from weft.data.formats.table_form import TableForm
     from weft.predict.classifier import Classification
     from weft.predict.prediction import Prediction
+    from weft.predict.settings import DecodingSettings
 
 MOST_DOUBTS = 20  # printed one by one
 _FOR_TABLE = "for a table give --column NAME and a name that ends in .csv"
@@ -107,6 +119,8 @@ def translate(
     shortlist: UsesShortlist = None,
     glossary: GlossaryFile = None,
     memory: MemoryFiles = None,
+    given: GivenFile = None,
+    review: ReviewFile = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,
@@ -133,7 +147,7 @@ def translate(
             utility=utility,
             coverage_penalty=coverage_penalty,
             alignments=alignments,
-            doubts=doubts,
+            doubts=doubts or review is not None,
             prefix=prefix,
             no_repeat_ngrams=no_repeat_ngrams,
             shortlist=shortlist,
@@ -144,49 +158,98 @@ def translate(
     names = tuple(columns or ())
     document = document_of(text or [], input_file, names, as_document)
     if document is not None:
-        asked = Asked(document, output_file, names, as_json)
+        _refuse_given(given)
+        asked = Asked(document, output_file, names, as_json, review)
         translate_document(asked, models, settings)
         return
     column = _only_column(names, text, input_file)
+    if column is not None:
+        _refuse_given(given)
     form = _table_form(input_file, output_file, column, n_best, as_json)
     if input_file is not None and column is not None:
         reading = reading_column(input_file, output_file, column, form is not None)
     else:
         reading = reading_lines(text, input_file, output_file, has_columns=True)
+    asked_lines = _Asked(input_file, output_file, form, n_best, as_json, given, review)
     with reading as source:
         has_table = form is not None
         refuse_other_form(output_file, input_file, as_json, has_table, _FOR_TABLE)
-        found = models.open()
-        task = found.task
-        model = found.model
-        facts: dict[str, Any] = {}
-        table = AnswerTable(form, TRANSLATION_COLUMNS) if form is not None else None
-        # an interrupted table cannot be continued: its lines are not its rows
-        if input_file is not None and table is None and (n_best == 1 or as_json):
-            facts = models.facts(source.sha256, settings, found) | {"json": as_json}
-        guesses = Guesses(source.unit)
+        _translate_lines(source, models, settings, asked_lines)
 
-        def answers(first: int) -> Iterator[tuple[str, list[str]]]:
-            rest, texts = tee(islice(source.lines, first, None))
-            rows: Iterator[Any] = source.rows or repeat(None)
-            with naming_options(DecodingSettings.__dataclass_fields__):
-                predictions = model.translate_stream(rest, settings, chunk=source.chunk)
-            triples = zip(predictions, texts, rows, strict=False)
-            for number, (prediction, line, row) in enumerate(triples, start=first + 1):
-                name = named_row(number, row, form)
-                guesses.see_translation(prediction, number, name)
-                said = doubts_of(prediction, line, task.config, settings)
-                if source.is_short:
-                    said += near_matches(prediction)
-                if table is not None:
-                    cells = translation_cells(prediction, said)
-                    output = table.row(row, cells)
-                else:
-                    output = _translated(number, prediction, n_best, as_json)
-                yield output, said
 
-        head = table.head() if table is not None else ""
-        _write(answers, source, output_file, as_json, facts, guesses, head)
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked for beside the translations of lines or of a table's rows."""
+
+    input_file: Path | None
+    output_file: Path | None
+    form: "TableForm | None"
+    n_best: int
+    as_json: bool
+    given: Path | None
+    review: Path | None
+
+    @property
+    def can_continue(self) -> bool:
+        """Return whether an interrupted output can be continued: not that of a table, whose lines
+        are not its rows, and not with a page, which has all of them.
+        """
+        is_lines = self.form is None and (self.n_best == 1 or self.as_json)
+        is_alone = self.review is None and self.given is None
+        return self.input_file is not None and is_lines and is_alone
+
+
+def _translate_lines(
+    source: Lines, models: Translators, settings: "DecodingSettings", asked: _Asked
+) -> None:
+    """Translate lines or rows, or judge the translations that are given, and write each."""
+    from weft.predict.settings import DecodingSettings
+
+    found = models.open()
+    model = found.model
+    form, as_json = asked.form, asked.as_json
+    facts: dict[str, Any] = {}
+    if asked.can_continue:
+        facts = models.facts(source.sha256, settings, found) | {"json": as_json}
+    table = AnswerTable(form, TRANSLATION_COLUMNS) if form is not None else None
+    guesses = Guesses(source.unit)
+    written = None
+    if asked.given is not None:
+        written = given_lines(asked.given, source.count)
+    page = None
+    if asked.review is not None:
+        page = open_review(asked.review, asked.input_file, asked.output_file, found)
+        settings = replace(settings, alignments=model.can_align)
+
+    def answers(first: int) -> Iterator[tuple[str, list[str]]]:
+        rest, texts = tee(islice(source.lines, first, None))
+        rows: Iterator[Any] = source.rows or repeat(None)
+        with naming_options(DecodingSettings.__dataclass_fields__):
+            predictions = model.translate_stream(rest, settings, chunk=source.chunk)
+        if written is not None:
+            predictions = score_stream(model, rest, written, settings)
+        triples = zip(predictions, texts, rows, strict=False)
+        for number, (prediction, line, row) in enumerate(triples, start=first + 1):
+            name = named_row(number, row, form)
+            guesses.see_translation(prediction, number, name)
+            said = doubts_of(prediction, line, found.task.config, settings)
+            if source.is_short:
+                said += near_matches(prediction)
+            if page is not None:
+                place = name or f"{source.unit} {number}"
+                page.add(reviewed(place, line, prediction, said))
+            if table is not None:
+                output = table.row(row, translation_cells(prediction, said))
+            elif written is not None and not as_json:
+                output = judged_line(prediction, said)
+            else:
+                output = _translated(number, prediction, asked.n_best, as_json)
+            yield output, said
+
+    head = table.head() if table is not None else ""
+    _write(answers, source, asked.output_file, as_json, facts, guesses, head)
+    if page is not None:
+        close_review(page)
 
 
 def classify(
@@ -400,6 +463,14 @@ def _only_column(
             "and with --document all of them are translated where they stand"
         )
     return names[0]
+
+
+def _refuse_given(given: Path | None) -> None:
+    """Raise UsageError for translations that are given where none can be."""
+    if given is not None:
+        raise UsageError(
+            "--given is for lines of text; leave it out for a document or a table"
+        )
 
 
 def _table_form(
