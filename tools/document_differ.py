@@ -20,11 +20,12 @@ import polib
 import pysubs2
 from fluent.syntax import FluentParser, FluentSerializer
 from fluent.syntax import ast as fluent
-from lxml import etree
+from lxml import etree, html
 
 from weft.documents.placeholders import find_kept
 
 fluent_serializer = FluentSerializer()
+_TONGUE = ("lang", "dir", "{http://www.w3.org/XML/1998/namespace}lang")
 
 
 def unlike(what: str, original: Iterable[object], translated: Iterable[object]) -> list[str]:  # fmt: skip
@@ -384,3 +385,49 @@ def _plist(value: object, path: str = "") -> Iterator[str]:
     is_form = path.endswith(forms)
     shown = sorted(re.findall(r"%#@\w+@|%l*[d@]", str(value))) if is_form else value
     yield f"{path} {shown}"
+
+
+def diff_html(original: bytes, translated: bytes) -> list[str]:
+    """Compare pages: every tag with its attributes and what it is in, comments, and what is no
+    text; the language and its direction may differ.
+    """
+    return unlike("tag", *(sorted(_page(c)) for c in (original, translated)))
+
+
+def _page(content: bytes) -> Iterator[str]:
+    parser = html.HTMLParser(encoding="utf-8")
+    for element in html.document_fromstring(content, parser).iter():
+        path = "/".join(str(outer.tag) for outer in element.iterancestors())
+        stated = [pair for pair in element.attrib.items() if pair[0] not in _TONGUE]
+        is_raw = element.tag in ("script", "style", "pre", "textarea", etree.Comment)
+        yield f"{path} {element.tag} {sorted(stated)} {element.text if is_raw else ''}"
+
+
+def diff_strings(original: bytes, translated: bytes) -> list[str]:
+    """Compare strings of Apple's programs: keys, comments, all that is no value, and variables."""
+    value = re.compile(r'(=\s*)"((?:[^"\\]|\\.)*)"(\s*;)')
+    texts = [content.decode() for content in (original, translated)]
+    frames = [value.sub(r"\1\3", text).splitlines() for text in texts]
+    variables = [
+        [
+            sorted(re.findall(r"%\d*\$?[@dfs]", found[1]))
+            for found in value.finditer(text)
+        ]
+        for text in texts
+    ]
+    return unlike("line", *frames) + unlike("variables of string", *variables)
+
+
+def diff_text(original: bytes, translated: bytes) -> list[str]:
+    """Compare plain text: its lines, their indents, marks and tabs, and the ends of the lines."""
+    mark = re.compile(r"\s*(?:[-*>#]\s+)*")
+    shapes = []
+    for content in (original, translated):
+        lines = content.decode().splitlines(keepends=True)
+        shapes.append(
+            [
+                (mark.match(line)[0], line.count("\t"), line[len(line.rstrip()) :])
+                for line in lines
+            ]
+        )
+    return unlike("line", *shapes)

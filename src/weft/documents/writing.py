@@ -40,6 +40,8 @@ class _Writer:
         self._src = split_words(segment.text, src_cuts)
         self._tgt = split_words(translated.text, tgt_cuts)
         self._targets = link(self._src, self._tgt, translated.alignment)
+        places = zip(segment.items, _whites(segment), strict=True)
+        self._whites = {id(item): whites for item, whites in places}
 
     def text(self) -> str:
         placed = place(self._segment, self._src, self._tgt, self._targets)
@@ -119,7 +121,7 @@ class _Writer:
     ) -> str:
         """Return the white space between two items at a boundary; None is a word."""
         if before and after:
-            return before.after or after.before
+            return self._whites[id(before)][1] or self._whites[id(after)][0]
         if after:
             return self._side(after, boundary, -1)
         if before:
@@ -135,11 +137,12 @@ class _Writer:
         """
         neighbour = self._neighbour(boundary, step)
         there = self._white(boundary)
-        if not _separates(item):
+        if not self._separates(item):
             return there if step < 0 else ""
         if not neighbour or (_is_bound(neighbour, step) and not there):
             return ""
-        white = item.before if step < 0 else item.after
+        left, right = self._whites[id(item)]
+        white = left if step < 0 else right
         if white or item.kind is Kind.BREAK or is_wide(neighbour):
             return white
         source = self._segment.text
@@ -147,6 +150,12 @@ class _Writer:
         stood = source[place] if 0 <= place < len(source) else ""
         is_apart = (not stood or is_mark(stood)) and not is_mark(neighbour)
         return " " if is_apart else ""
+
+    def _separates(self, item: Item) -> bool:
+        """Return whether an item stands between words in the source, not inside one."""
+        if item.kind is not Kind.EMPTY or item.end > item.start:
+            return True
+        return any(self._whites[id(item)])
 
     def _neighbour(self, boundary: int, step: int) -> str:
         """Return the character of the translation before or after a boundary."""
@@ -190,7 +199,25 @@ def _is_bound(neighbour: str, step: int) -> bool:
     return is_mark(neighbour) and neighbour not in OPENING
 
 
-def _separates(item: Item) -> bool:
-    """Return whether an item stands between words in the source, not inside one."""
-    has_white = bool(item.before or item.after)
-    return item.kind is not Kind.EMPTY or has_white or item.end > item.start
+def _whites(segment: Segment) -> list[tuple[str, str]]:
+    """Return the white space on both sides of each item, up to the next word or point: tags of
+    pairs may stand between.
+    """
+    items = segment.items
+    found = [(item.before, item.after) for item in items]
+    for number in range(1, len(items)):
+        if not found[number][0] and _reaches(segment, number - 1, number - 1):
+            found[number] = (found[number - 1][0], found[number][1])
+    for number in reversed(range(len(items) - 1)):
+        if not found[number][1] and _reaches(segment, number, number + 1):
+            found[number] = (found[number][0], found[number + 1][1])
+    return found
+
+
+def _reaches(segment: Segment, first: int, over: int) -> bool:
+    """Return whether no word is between an item and the next one, and the one that is stepped over
+    is a tag of a pair.
+    """
+    items = segment.items
+    between = segment.text[items[first].end : items[first + 1].start]
+    return not items[over].is_point and not between.strip()

@@ -142,3 +142,15 @@ def test_pages_outside_of_the_spine_are_noted_and_addresses_never_fetched() -> N
     assert ("OEBPS/book.opf", "pages outside of the reading order stay: 1") in [
         (note.place, note.text) for note in document.notes
     ]
+
+
+def test_a_table_of_contents_whose_title_is_an_empty_tag() -> None:
+    """As LibreOffice writes one."""
+    contents = (
+        '<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><docTitle><text/></docTitle><navMap><navPoint><navLabel>'
+        "<text>Chapter one</text></navLabel></navPoint></navMap></ncx>"
+    )
+    book = epub({"a.xhtml": PAGE}, {"OEBPS/toc.ncx": contents})
+    assert unchanged(opened(book)) == book
+    told = contents.replace("Chapter one", "CHAPTER ONE")
+    assert loud(book)["OEBPS/toc.ncx"] == told

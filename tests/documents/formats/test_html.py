@@ -1,5 +1,7 @@
 """What of HTML is translated, and how the rest comes back."""
 
+import re
+
 import pytest
 
 from document_samples import reverse, upper  # tools/
@@ -288,3 +290,42 @@ def test_white_space_after_a_tag_stays_where_an_empty_one_is_inside_it() -> None
     source = "<p>see <b>this<!-- c --></b> page</p>"
     written = translate_document(read_html(source), lambda s: list(map(upper, s)))
     assert written == "<p>SEE <b>THIS<!-- c --></b> PAGE</p>"
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        '<a class="sdfootnoteanc" name="b" href="#a"><sup>1</sup></a>',
+        '<a class="sdendnoteanc" name="b" href="#a"><sup>iv</sup></a>',
+        '<sup id="b"><a epub:type="noteref" href="#a">i</a></sup>',
+        '<sup><a href="page.html#a">[2]</a></sup>',
+        "<sup>*</sup>",
+    ],
+)
+def test_the_label_of_a_note_is_no_word_and_follows_its_own(label: str) -> None:
+    source = f"<p>They look at the water{label} and talk.</p>"
+    assert texts(source) == ["They look at the water and talk."]
+    assert loud(source) == f"<p>THEY LOOK AT THE WATER{label} AND TALK.</p>"
+
+
+def test_a_label_at_the_head_of_a_note_stays_there() -> None:
+    label = '<a class="sdendnotesym" name="a" href="#b">i</a>'
+    assert texts(f"<p>{label}The lake is old.</p>") == ["The lake is old."]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["the 4<sup>th</sup> of May", 'see <a href="#b">A</a> and <a href="#c">B</a>'],
+)
+def test_raised_letters_and_links_of_a_letter_are_text(source: str) -> None:
+    assert texts(f"<p>{source}</p>") == [re.sub("<[^>]*>", "", source)]
+
+
+def test_a_placeholder_between_tags_keeps_the_space_that_is_inside_of_them() -> None:
+    """Books by LibreOffice have every stretch of a paragraph in a tag, with the space in it."""
+    link = '<a href="mailto:a@b.org"><span>a@b.org</span></a>'
+    source = f"<p><span>or write to </span>{link}<span> today.</span></p>"
+    assert loud(source) == f"<p><span>OR WRITE TO </span>{link}<span> TODAY.</span></p>"
+    source = f"<p><span>or write to </span>{link}<span>.</span></p>"
+    assert texts(source) == ["or write to."]
+    assert loud(source) == f"<p><span>OR WRITE TO </span>{link}<span>.</span></p>"

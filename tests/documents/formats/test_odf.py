@@ -209,7 +209,8 @@ def test_doubts_are_comments() -> None:
     doubt = Doubt(("A number is lost.",), 0.5)
     answers = [Translated(text, doubt=doubt) for text in ("Worte", "Note", "Titel")]
     found = members(translate_document(document, lambda _: answers))["content.xml"]
-    comment = "<office:annotation><text:p>A number is lost. (50%)</text:p></office:annotation>"
+    author = '<dc:creator xmlns:dc="http://purl.org/dc/elements/1.1/">Weft</dc:creator>'
+    comment = f"<office:annotation>{author}<text:p>A number is lost. (50%)</text:p></office:annotation>"
     assert f"<text:p>{comment}Worte<text:note " in found
     assert "<text:note-body><text:p>Note</text:p>" in found
 

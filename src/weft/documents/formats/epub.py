@@ -143,7 +143,9 @@ class _Reader:
         done = 0
         for place in elements.named({"navLabel", "docTitle"}, {_NCX_SPACE}):
             text = elements.child(place, "text")
-            if text is None or any(True for _ in elements.children(text)):
+            if text is None or not elements.text(text):
+                continue
+            if any(True for _ in elements.children(text)):
                 continue
             parts.append(elements.raw(done, text + 1))
             parts.append(whole_text(elements.text(text), member))

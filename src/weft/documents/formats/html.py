@@ -50,6 +50,8 @@ _KEPT_CLASSES = {"notranslate", "mention", "hashtag"}
 _EMPTIED = re.compile(r"(?:[\s\"']|^<[^\s/>=]++)/>$")
 _ADDRESS = re.compile(r"\s*+(?:https?|ftp|mailto)://\S++\s*+")
 _LONGEST_LINK = 20  # tokens of a link whose text may be an address
+# the label of a note: a number, a letter, a mark, perhaps in brackets
+_LABEL = re.compile(r"[\[(]?(?:[^\W_]|\d{1,4}|[ivxlc]{1,7}|[*†‡§¶]{1,3})[\])]?", re.I)
 _SENTENCE_END = re.compile(r"[.!?…:。！？：][\"'”’»)\]」』]*$")
 _LONGEST_END = 10
 
@@ -193,6 +195,8 @@ class _Reader:
             return Kind.KEPT
         if place not in self._ends:
             return None
+        if token.name in ("a", "sup") and self._is_label(place):
+            return Kind.EMPTY
         return native_kind(token.name, token.raw)
 
     def _is_address(self, place: int) -> bool:
@@ -204,6 +208,19 @@ class _Reader:
         inside = self._tokens[place:end]
         text = "".join(token.raw for token in inside if token.kind is Markup.TEXT)
         return _ADDRESS.fullmatch(text) is not None
+
+    def _is_label(self, place: int) -> bool:
+        """Return whether an element is the label of a note, or raised and without a letter."""
+        inside = self._tokens[place : self._ends[place]]
+        if len(inside) > _LONGEST_LINK:
+            return False
+        text = "".join(token.raw for token in inside if token.kind is Markup.TEXT)
+        is_raised = any(token.name == "sup" for token in inside)
+        if is_raised and text.strip() and not any(map(str.isalpha, text)):
+            return True
+        if not _LABEL.fullmatch(text.strip()):
+            return False
+        return any(_is_of_note(token, is_raised) for token in inside)
 
     def _keep_element(self, place: int, kind: Kind) -> int:
         """Keep a whole element; one without an end ends at the next block."""
@@ -281,6 +298,17 @@ def _is_excluded(token: Token) -> bool:
     found = attributes(token.raw)
     classes = set(found.get("class", "").split())
     return found.get("translate", "").lower() == "no" or bool(classes & _KEPT_CLASSES)
+
+
+def _is_of_note(token: Token, is_raised: bool) -> bool:
+    """Return whether a tag is a link to a note, or back from there; one that is not raised says
+    that it is.
+    """
+    if token.name != "a" or token.kind is not Markup.START:
+        return False
+    found = attributes(token.raw)
+    told = (found.get(name, "") for name in ("class", "role", "epub:type"))
+    return "#" in found.get("href", "") and (is_raised or "note" in " ".join(told))
 
 
 def _is_white(piece: Piece) -> bool:

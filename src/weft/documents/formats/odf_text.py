@@ -30,6 +30,8 @@ _NAMES = "urn:oasis:names:tc:opendocument:xmlns:"
 OFFICE = f"{_NAMES}office:1.0"
 TEXT = f"{_NAMES}text:1.0"
 DRAW = f"{_NAMES}drawing:1.0"
+# who a comment is by; a file need not name this space by itself
+_AUTHOR = '<dc:creator xmlns:dc="http://purl.org/dc/elements/1.1/">Weft</dc:creator>'
 # what surrounds words
 _AROUND = {"a", "meta", "bookmark-ref", "reference-ref", "title", "subject"}
 # in which white space goes on that is before them
@@ -72,7 +74,7 @@ class _Paragraph:
         if doubt.confidence is not None:
             text += f" ({doubt.confidence:.0%})"
         shown = f"<{self.prefix}p>{written_as_xml(text)}</{self.prefix}p>"
-        return f"<{self.office}annotation>{shown}</{self.office}annotation>"
+        return f"<{self.office}annotation>{_AUTHOR}{shown}</{self.office}annotation>"
 
 
 class OdfReader:
