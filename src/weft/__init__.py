@@ -128,6 +128,7 @@ def train(
     train: str | Sequence[str] = (),
     dev: str | None = None,
     test: str | None = None,
+    glossary: str | None = None,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
     fresh: bool = False,
@@ -141,9 +142,9 @@ def train(
     The same call continues a run that was stopped.
 
     `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" strings,
-    `train`, `dev` and `test` name files as on the command line; `fresh`, `allow_data_change` and
-    `allow_bad_data` are its flags. The run ends within `minutes`. Raises weft.errors.WeftError, by
-    kind.
+    `train`, `dev`, `test` and `glossary` name files as on the command line; `fresh`,
+    `allow_data_change` and `allow_bad_data` are its flags. The run ends within `minutes`. Raises
+    weft.errors.WeftError, by kind.
     """
     from weft.errors import require_torch
 
@@ -160,6 +161,7 @@ def train(
             train=(train,) if isinstance(train, str) else tuple(train),
             dev=dev,
             test=test,
+            glossary=glossary,
             start_from=None if start_from is None else Path(start_from),
             fresh=fresh,
             allow_data_change=allow_data_change,
