@@ -26,7 +26,7 @@ from weft.data.tokenizer import Tokenizer
 MOST_TERMS = 3  # of a pair
 LEAST_SCORE = 0.5  # of a match
 TERMS, MARKED, MATCHED = COUNTED = ("terms", "marked", "matched")
-_VERSION = 1  # of how hints are chosen: another one makes stores anew
+_VERSION = 2  # of how hints are chosen: another one makes stores anew
 _SAMPLED = 100_000  # pairs that say which words belong together
 # what the random numbers of a run are drawn for
 _FOR_TERMS, _FOR_MATCHES, _FOR_CHOICE = range(3)

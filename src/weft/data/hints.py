@@ -4,8 +4,9 @@ much like it.
 A model that was trained on hints reads them beside the source. They need no ids of their own: unk,
 bos and eos never stand inside a source row, so that they can be the brackets.
 
-- A term is `unk`, its source words, `bos`, target words and `eos`, in the place of the source words
-  (Dinu et al. 2019, "Training Neural Machine Translation To Apply Terminology Constraints").
+- A term is `unk`, target words and `eos`, in the place of its source words (Dinu et al. 2019,
+  "Training Neural Machine Translation To Apply Terminology Constraints", train by replace). Beside
+  source words whose translation it knows, a model would not learn to look at the target's.
 - Of a match, `bos` and its target stand behind the whole sentence (Bulte and Tezcan 2019, "Neural
   Fuzzy Repair").
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from weft.data.scripts import is_spaceless_letter
 from weft.data.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 
-_BRACKETS = 3  # of a term
+_BRACKETS = 2  # of a term
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,16 @@ class TermHint:
     begin: int
     end: int
     target: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        """Return how many tokens of a row it is."""
+        return len(self.target) + _BRACKETS
+
+    @property
+    def added(self) -> int:
+        """Return by how many tokens a row becomes longer; negative where it becomes shorter."""
+        return self.length - (self.end - self.begin)
 
 
 @dataclass(frozen=True)
@@ -49,8 +60,10 @@ class Hints:
 
     @property
     def num_tokens(self) -> int:
-        """Return how many tokens the hints add to a row."""
-        of_terms = sum(len(term.target) + _BRACKETS for term in self.terms)
+        """Return how many tokens the hints add to a row; fewer than none where they are shorter
+        than what they stand for.
+        """
+        of_terms = sum(term.added for term in self.terms)
         return of_terms + (len(self.match) + 1 if self.match else 0)
 
     def within(self, room: int) -> "Hints":
@@ -61,9 +74,9 @@ class Hints:
             return self
         kept: list[TermHint] = []
         for term in self.terms:
-            room -= len(term.target) + _BRACKETS
-            if room < 0:
+            if term.added > room:
                 break
+            room -= term.added
             kept.append(term)
         is_fitting = len(kept) == len(self.terms) and len(self.match) < room
         return Hints(tuple(kept), self.match if is_fitting else ())
@@ -74,8 +87,7 @@ class Hints:
         place = 0
         for term in self.terms:
             written += ids[place : term.begin]
-            source = ids[term.begin : term.end]
-            written += [UNK_ID, *source, BOS_ID, *term.target, EOS_ID]
+            written += [UNK_ID, *term.target, EOS_ID]
             place = term.end
         written += ids[place:]
         if self.match:
@@ -88,9 +100,12 @@ class Hints:
         """
         first, last = begin, end
         for term in self.terms:
-            added = len(term.target) + _BRACKETS
-            first += added if term.end <= begin else int(term.begin < begin)
-            last += added if term.end <= end else int(term.begin < end)
+            if (
+                term.begin < begin
+            ):  # of one that is not over there, the beginning counts
+                first += term.added if term.end <= begin else term.begin - begin
+            if term.begin < end:
+                last += term.added + max(term.end - end, 0)
         return first, last
 
     def fold(self, support: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -109,9 +124,9 @@ class Hints:
         for term in self.terms:
             _keep(folding[row:], place, term.begin)
             row += term.begin - place
-            block = _folding_of(term)
-            folding[row : row + len(block), term.begin : term.end] = block
-            row += len(block)
+            block = folding[row : row + term.length, term.begin : term.end]
+            block[:] = _folding_of(term)
+            row += term.length
             place = term.end
         _keep(folding[row:], place, num_plain - 1)
         folding[-1, -1] = 1
@@ -148,5 +163,4 @@ def _folding_of(term: TermHint) -> NDArray[np.float32]:
     places = np.arange(1, size + 1) / size
     both = np.minimum(ends, places) - np.maximum(ends - 1 / count, places - 1 / size)
     target = count * np.maximum(both, 0)
-    own = np.eye(size, dtype=np.float32)
-    return np.concatenate([bracket, own, bracket, target, bracket], dtype=np.float32)
+    return np.concatenate([bracket, target, bracket], dtype=np.float32)
