@@ -120,7 +120,7 @@ training.budget: config folder.durable training.schedule training.trainer
 predict: config data decoding engine predict
 predict.document: documents predict
 documents: documents
-documents.units: data.scripts documents
+documents.units: data.memory data.scripts documents
 documents.formats.bilingual: data.languages documents
 documents.formats.tmx: data.languages documents
 documents.formats.qt: data.languages documents

@@ -114,6 +114,23 @@ def test_formats_of_translators_say_what_came_from_where(
     assert ended.err.count("memory: 2 of 3 texts taken") == 1
 
 
+def test_the_same_message_with_its_markup_is_taken_as_it_stood(
+    command: Command, tmp_path: Path
+) -> None:
+    old = tmp_path / "old.po"
+    message = "Anna drinks {0} in {1} the library."
+    unit = f'msgid "{message}"\nmsgstr "{{1}} {{0}} 喝茶。"\n'
+    old.write_text(
+        f'{unit}\nmsgid "{message.replace("{1}", "{2}")}"\nmsgstr "{{2}} 茶 {{0}}"\n',
+        "utf-8",
+    )
+    new = tmp_path / "new.po"
+    head = 'msgid ""\nmsgstr ""\n\n'
+    new.write_text(f'{head}msgid "{message}"\nmsgstr ""\n', "utf-8")
+    assert command("translate", DEMO, new, "--memory", old).code == 0
+    assert (tmp_path / "new.zh.po").read_text("utf-8") == head + unit
+
+
 def test_units_with_markup_are_found_for_segments_with_other_markup(
     command: Command, tmp_path: Path
 ) -> None:

@@ -1,24 +1,70 @@
-"""Units of a memory without their markup, as documents have their segments."""
+"""Units of a memory without their markup, as documents have their segments; and with it, where the
+document has the same.
+"""
 
+import pytest
+
+from weft.documents.document import Translated
+from weft.documents.driver import translate_document
+from weft.documents.formats.html import read_html
+from weft.documents.formats.messages import read_message
+from weft.documents.formats.restructured import read_restructured
+from weft.documents.standing import as_it_stood
 from weft.documents.units import words_of_unit
 
 
 def test_markup_is_taken_out_on_both_sides() -> None:
     for source, target, expected in (
-        ("Hello {0}!", "Hallo {0}!", [("Hello!", "Hallo!")]),
-        ("Click <b>here</b>", "<b>Hier</b> klicken", [("Click here", "Hier klicken")]),
-        ("See {0} the cats", "看{0}貓 {1} 狗", [("See the cats", "看貓 狗")]),
-        ("Tom &amp; Ann", "Tom &amp; Anna", [("Tom & Ann", "Tom & Anna")]),
-        (
-            "See :ref:`the part <x>`.",
-            "Siehe :ref:`den Teil <x>`.",
-            [("See the part.", "Siehe den Teil.")],
-        ),
+        ("Hello {0}!", "Hallo {0}!", ("Hello!", "Hallo!")),
+        ("Click <b>here</b>", "<b>Hier</b> klicken", ("Click here", "Hier klicken")),
+        ("See {0} the cats", "看{0}貓 {1} 狗", ("See the cats", "看貓 狗")),
+        ("Tom &amp; Ann", "Tom &amp; Anna", ("Tom & Ann", "Tom & Anna")),
+        ("A *red* door", "Eine *rote* Tür", ("A red door", "Eine rote Tür")),
+        ("See :ref:`p <x>`.", "Siehe :ref:`q <x>`.", ("See p.", "Siehe q.")),
     ):
-        assert words_of_unit(source, target) == expected
+        parts = words_of_unit(source, target)
+        assert expected in [(part.source, part.target) for part in parts], source
+        (part,) = [part for part in parts if part.source == expected[0]]
+        assert (part.raw_source, part.raw_target) == (source, target)
 
 
 def test_what_has_none_or_does_not_go_together_is_left_out() -> None:
     assert words_of_unit("Plain text.", "Klartext.") == []
     assert words_of_unit("{0}", "{0}") == []
     assert words_of_unit("Hello {0}", "{0}") == []
+
+
+@pytest.mark.parametrize(
+    ("read", "source", "target", "kept"),
+    [
+        (read_message, "Hi {0}, {1}!", "{1}, {0}: hallo!", True),
+        (read_message, "Hi {0}, {0}!", "{0}, {0}: hallo!", True),
+        (read_html, "A <b>cat</b>", "Eine <b>Katze</b>", True),
+        (read_restructured, "In :ref:`this`, {0}", "{0} in :ref:`this`", True),
+        # a placeholder less, one more, another one
+        (read_message, "Hi {0}, {1}!", "{1}: hallo!", False),
+        (read_message, "Hi {0}!", "{0}, {1}: hallo!", False),
+        (read_message, "Hi {0}!", "{1}: hallo!", False),
+        # what the document would have to escape
+        (read_html, "A <b>cat</b>", "Eine <b>Katze</b> & ein Hund", False),
+        # without markup it is written as any text
+        (read_message, "A cat", "Eine Katze", False),
+    ],
+)
+def test_a_target_stands_as_it_stood_where_it_has_the_same_markup(
+    read, source: str, target: str, kept: bool
+) -> None:  # type: ignore[no-untyped-def]
+    (segment,) = read(source).segments
+    found = as_it_stood(segment, {source: target})
+    assert found == (target if kept else None)
+    assert as_it_stood(segment, {f"{source} ": target}) is None
+
+
+def test_a_document_takes_the_target_with_its_markup() -> None:
+    document = read_message("Hi {0}, {1}!")
+
+    def translate(texts: list[str]) -> list[Translated]:
+        stands = {"Hi {0}, {1}!": "{1}, {0}: hallo!"}
+        return [Translated("hallo", stands=stands) for _ in texts]
+
+    assert translate_document(document, translate) == "{1}, {0}: hallo!"

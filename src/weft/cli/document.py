@@ -66,6 +66,7 @@ class Done:
     memory: list[dict[str, Any]] | None = None
     offers: list[dict[str, Any]] = field(default_factory=list)
     taken: str = ""
+    stands: dict[str, str] = field(default_factory=dict)
     quality: float | None = None
     omitted: list[dict[str, Any]] | None = None
     doubled: list[str] | None = None
@@ -86,7 +87,7 @@ class Done:
 
         alignment = [(a, b, c, d) for a, b, c, d in self.alignment]
         doubt = Doubt.from_json(asdict(self))
-        return Translated(self.text, alignment, doubt)
+        return Translated(self.text, alignment, doubt, self.stands)
 
 
 def document_of(
@@ -379,6 +380,7 @@ def _done(
         memory=memory,
         offers=[asdict(offer) for offer in translated.doubt.offers],
         taken=translated.doubt.taken,
+        stands=dict(translated.stands),
         quality=prediction.quality,
         omitted=_as_objects(prediction.omitted),
         doubled=prediction.doubled,

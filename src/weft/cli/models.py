@@ -14,7 +14,7 @@ from weft.folder.layout import newer_state, refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.glossary import Glossary
-    from weft.data.memory import Memory, Parts
+    from weft.data.memory import Memory, PartsOf
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
     from weft.tasks.task import Task
@@ -32,7 +32,7 @@ class Translators:
     glossary: Path | None = None
     memories: tuple[str, ...] = ()
 
-    def open(self, parts_of: "Parts | None" = None) -> "Opened":
+    def open(self, parts_of: "PartsOf | None" = None) -> "Opened":
         """Load them; `parts_of` is that of `read_memory`.
 
         Raises UsageError where they cannot translate together.
@@ -84,7 +84,7 @@ def glossary_for(model: "Translator", path: Path) -> "Glossary":
 
 
 def memory_for(
-    model: "Translator", data: Sequence[str], parts_of: "Parts | None" = None
+    model: "Translator", data: Sequence[str], parts_of: "PartsOf | None" = None
 ) -> "Memory":
     """Read the memory in files for a translator's languages, and say what is doubtful."""
     from weft.console import stages

@@ -77,11 +77,32 @@ class Texts:
         self._bytes += text.encode("utf-8", "surrogatepass")
         self._ends.append(len(self._bytes))
 
+    def extend(self, others: "Texts") -> None:
+        """Add other texts."""
+        before = len(self._bytes)
+        self._bytes += others._bytes
+        self._ends.extend(before + end for end in others._ends[1:])
+
+
+@dataclass(frozen=True)
+class UnitPart:
+    """A part of a unit that is a unit, too: without the markup that it has where it stands."""
+
+    source: str
+    target: str
+    raw_source: str
+    raw_target: str
+
+
+PartsOf: TypeAlias = Callable[[str, str], Iterable[UnitPart]]
+"""Returns the parts of a unit's source and target."""
+
 
 @dataclass
 class Units:
     """Sources and targets, and where each unit stands: the place of its file among `files`, and its
-    line, or in the files `by_unit` its own number.
+    line, or in the files `by_unit` its own number. The first units may be parts of later ones; of
+    these there is what they are with their markup.
     """
 
     files: list[str] = field(default_factory=list)
@@ -90,6 +111,13 @@ class Units:
     targets: Texts = field(default_factory=Texts)
     file_of: "array[int]" = field(default_factory=lambda: array("i"))
     lines: "array[int]" = field(default_factory=lambda: array("q"))
+    raw_sources: Texts = field(default_factory=Texts)
+    raw_targets: Texts = field(default_factory=Texts)
+
+    @property
+    def num_parts(self) -> int:
+        """Return how many of the units are parts of later ones."""
+        return len(self.raw_sources)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -100,6 +128,28 @@ class Units:
         self.targets.append(target)
         self.file_of.append(file)
         self.lines.append(line)
+
+    def with_parts(self, parts_of: PartsOf) -> "Units":
+        """Return the units behind their parts, if they have any."""
+        parts = Units(self.files, self.by_unit)
+        for number in range(len(self)):
+            found = parts_of(self.sources[number], self.targets[number])
+            for part in found:
+                parts.add(
+                    part.source,
+                    part.target,
+                    self.file_of[number],
+                    self.lines[number],
+                )
+                parts.raw_sources.append(part.raw_source)
+                parts.raw_targets.append(part.raw_target)
+        if not parts.num_parts:
+            return self
+        parts.sources.extend(self.sources)
+        parts.targets.extend(self.targets)
+        parts.file_of.extend(self.file_of)
+        parts.lines.extend(self.lines)
+        return parts
 
     def where(self, number: int) -> str:
         """Say where a unit stands, as `ParallelText.where` does."""
@@ -177,6 +227,18 @@ class Memory:
             if normal(self._units.sources[number]) == wanted:
                 return self._match(number, 1.0, "exact")
         return None
+
+    def in_files(self, text: str) -> list[tuple[str, str]]:
+        """Return the parts of units whose source is the text as they stand in their files, with
+        markup, source and target: the latest first.
+        """
+        wanted = normal(text)
+        units = self._units
+        return [
+            (units.raw_sources[number], units.raw_targets[number])
+            for number in self._exact.find(wanted)
+            if number < units.num_parts and self._source(number) == wanted
+        ]
 
     def repaired(self, text: str) -> Match | None:
         """Return the latest unit whose source is the text but for numbers and placeholders, with
@@ -286,7 +348,8 @@ class Memory:
         targets = self._units.targets
         for number in np.flatnonzero(self._latest != np.arange(len(self))).tolist():
             latest = int(self._latest[number])
-            if targets[number] == targets[latest]:
+            is_part = number < self._units.num_parts
+            if is_part or targets[number] == targets[latest]:
                 continue
             count += 1
             if count <= _MOST_DOUBTS:
@@ -296,20 +359,15 @@ class Memory:
             yield f"{count - _MOST_DOUBTS:,} more units have later targets for their sources"
 
 
-Parts = Callable[[str, str], Iterable[tuple[str, str]]]
-"""Returns parts of a unit's source with those of its target that are translations, too."""
-
-
 def read_memory(
     data: Sequence[str],
     src_lang: str | None = None,
     tgt_lang: str | None = None,
-    parts_of: Parts | None = None,
+    parts_of: PartsOf | None = None,
 ) -> Memory:
     """Read a memory for two languages (BCP-47) from files of pairs, each as `read_pairs` does.
 
-    The units of a later file are later ones. `parts_of` units become units, too, unless there is
-    one with the same source.
+    The units of a later file are later ones. `parts_of` units become units, too, and count less.
 
     Raises DataError for what cannot be read as pairs, and for files without a unit.
     """
@@ -321,22 +379,9 @@ def read_memory(
         pairs = open_pairs(item, src_lang, tgt_lang)
         read = pairs.languages[1]
         notes += _read_units(item, pairs, units)
-    memory = Memory(units, read, notes)
-    if parts_of is None or not _add_parts(memory, units, parts_of):
-        return memory
-    whole = Memory(units, read, notes)
-    whole.doubts = memory.doubts
-    return whole
-
-
-def _add_parts(memory: Memory, units: Units, parts_of: Parts) -> bool:
-    """Add the parts of a memory's units; return whether there were any."""
-    count = len(units)
-    for number in range(count):
-        for source, target in parts_of(units.sources[number], units.targets[number]):
-            if source and target and memory.exact(source) is None:
-                units.add(source, target, units.file_of[number], units.lines[number])
-    return len(units) > count
+    if parts_of is not None:
+        units = units.with_parts(parts_of)
+    return Memory(units, read, notes)
 
 
 def _read_units(item: str, pairs: OpenPairs, units: Units) -> Iterator[str]:

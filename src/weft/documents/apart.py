@@ -54,7 +54,10 @@ def told(translated: Sequence[Translated] | None) -> bytes:
     if translated is None:
         return packed(None)
     return packed(
-        [[one.text, list(one.alignment), asdict(one.doubt)] for one in translated]
+        [
+            [one.text, list(one.alignment), asdict(one.doubt), dict(one.stands)]
+            for one in translated
+        ]
     )
 
 
@@ -92,9 +95,9 @@ def _written(document: Document[bytes], answer: Any) -> bytes:
     if answer is None:
         return unchanged(document)
     translated = []
-    for text, alignment, doubt in answer:
+    for text, alignment, doubt, stands in answer:
         links = [(a, b, c, d) for a, b, c, d in alignment]
-        translated.append(Translated(text, links, Doubt.from_json(doubt)))
+        translated.append(Translated(text, links, Doubt.from_json(doubt), stands))
     return fill_document(document, translated)
 
 

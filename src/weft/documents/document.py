@@ -126,12 +126,14 @@ class Translated:
 
     The alignment has pairs of words that belong together, each as the places where the source word
     begins and ends in the segment's text, and the target word in the translation; () where the
-    model has none.
+    model has none. `stands` has sources with markup, as they may stand in the document, and their
+    targets: a memory has them so.
     """
 
     text: str
     alignment: Sequence[tuple[int, int, int, int]] = ()
     doubt: Doubt = Doubt()
+    stands: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

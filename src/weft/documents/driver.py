@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from weft.documents.document import Content_co, Document, Translated, Written
+from weft.documents.standing import as_it_stood
 from weft.documents.writing import write_segment
 from weft.errors import UsageError
 
@@ -40,7 +41,9 @@ def fill_document(
     written = []
     for segment in document.segments:
         translation = found[segment.text]
-        text = write_segment(segment, translation)
+        text = as_it_stood(segment, translation.stands)
+        if text is None:
+            text = write_segment(segment, translation)
         written.append(Written(text, translation.doubt))
     return document.write(written)
 

@@ -3,34 +3,34 @@ placeholders.
 """
 
 import re
-from collections.abc import Sequence
 
+from weft.data.memory import UnitPart
 from weft.data.scripts import is_spaceless_letter
-from weft.documents.document import Segment, TextDocument
-from weft.documents.formats.messages import read_message
-from weft.documents.formats.restructured import is_restructured, read_restructured
+from weft.documents.document import Segment
+from weft.documents.standing import READERS
 
 # what markup, placeholders and addresses have, and most text has not
 _SIGN = re.compile(r"[{<&%`*\\|$@#]|://")
 
 
-def words_of_unit(source: str, target: str) -> list[tuple[str, str]]:
-    """Return the segments of a unit's source with those of its target; none where it has no markup,
-    or another number of segments on either side.
+def words_of_unit(source: str, target: str) -> list[UnitPart]:
+    """Return the segments of a unit's source with those of its target, as each reader of messages
+    has them; none where it has no markup, or another number of segments on either side.
     """
     if not _SIGN.search(source):
         return []
-    sources = [segment.text for segment in _segments(source)]
-    targets = [_without_gaps(segment) for segment in _segments(target)]
-    if len(sources) != len(targets):
-        return []
-    return list(zip(sources, targets, strict=True))
+    parts: dict[UnitPart, None] = {}
+    for read in READERS:
+        sources = read(source).segments
+        targets = read(target).segments
+        if len(sources) == len(targets):
+            parts.update(dict.fromkeys(map(_part, sources, targets)))
+    return [part for part in parts if part.source != source]
 
 
-def _segments(text: str) -> Sequence[Segment]:
-    read = read_restructured if is_restructured(text) else read_message
-    document: TextDocument = read(text)
-    return document.segments
+def _part(source: Segment, target: Segment) -> UnitPart:
+    words = _without_gaps(target)
+    return UnitPart(source.text, words, source.source, target.source)
 
 
 def _without_gaps(segment: Segment) -> str:

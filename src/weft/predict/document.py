@@ -24,7 +24,10 @@ def for_document(text: str, prediction: Prediction) -> Translated:
     )
     if text.strip() and not prediction.text.strip():
         return Translated(text, (), doubt)
-    return Translated(prediction.text, alignment_of(prediction), doubt)
+    stands: dict[str, str] = {}
+    if prediction.is_taken and prediction.memory and len(prediction.memory) == 1:
+        stands = dict(reversed(prediction.memory[0].stands))
+    return Translated(prediction.text, alignment_of(prediction), doubt, stands)
 
 
 def alignment_of(prediction: Prediction) -> list[tuple[int, int, int, int]]:

@@ -120,7 +120,9 @@ class MemoryFinder:
             yield from self._near(_Part(text, 0, ""))
         for part in parts:
             if part.match is not None:
-                yield _use(part, part.match, taken=True)
+                use = _use(part, part.match, taken=True)
+                stands = self.memory.in_files(part.text)
+                yield replace(use, stands=tuple(stands))
                 continue
             sentences = split_sentences(part.text, self.language)
             if len(sentences) == 1 and len(parts) == 1:

@@ -10,7 +10,8 @@ class MemoryUse:
     `end`.
 
     Where it was `taken`, its target is the translation, if `repaired` with the numbers of the text;
-    else it is only offered. The other fields are those of `weft.data.memory.Match`.
+    else it is only offered. The other fields are those of `weft.data.memory.Match`. `stands` has
+    what is the same text with markup in files, sources with their targets.
     """
 
     start: int
@@ -21,7 +22,10 @@ class MemoryUse:
     kind: str
     where: str
     taken: bool
+    stands: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary."""
-        return dict(vars(self))
+        """Return it as a plain dictionary, without how it stands in files."""
+        fields = dict(vars(self))
+        del fields["stands"]
+        return fields

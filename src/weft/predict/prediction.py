@@ -156,6 +156,8 @@ class Prediction:
             fields["terms"] = [use.to_json() for use in self.terms]
         if self.memory is None:
             del fields["memory"]
+        else:
+            fields["memory"] = [use.to_json() for use in self.memory]
         if self.words is None:
             del fields["words"]
         else:

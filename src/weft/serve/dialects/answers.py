@@ -256,7 +256,7 @@ def _aligned(one: Translated) -> Aligned:
 def _in_document(text: str, one: Translated) -> Aligned:
     """Return a translation as a file takes it, with what a person should check."""
     found = for_document(text, one.prediction)
-    return found if len(one.models) == 1 else replace(found, alignment=())
+    return found if len(one.models) == 1 else replace(found, alignment=(), stands={})
 
 
 def _written(document: TextDocument, translated: Iterable[Aligned]) -> list[str]:
