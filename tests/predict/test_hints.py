@@ -221,3 +221,24 @@ def test_a_hint_has_a_term_once_where_terms_share_tokens() -> None:
     places = [place for hint in row.hints.terms for place in (hint.begin, hint.end)]
     assert places == sorted(places)
     assert isinstance(row.hints.terms[0], TermHint)
+
+
+def test_a_hint_has_the_spelling_that_the_text_asks_for() -> None:
+    model = _reading()
+
+    def read(line: str, entry: Entry) -> list[str]:
+        row = _row(model.with_glossary(Glossary((entry,))), line)
+        decode = model.tgt_tokenizer.decode
+        return [decode(hint.target).strip() for hint in row.hints.terms]
+
+    small = Entry(("tea",), ("dog", "hound"))
+    assert read("Tea, a tea and one Tea", small) == ["Dog", "dog", "dog"]
+    assert read("A tea", small) == ["dog"]
+    assert read("Tea", Entry(("Tea",), ("dog",))) == ["dog"]
+    # an ending that the glossary does not have
+    inflected = Entry(("Wiese",), ("meadow",), inflected=True)
+    assert read("eine Wiese", inflected) == ["meadow"]
+    assert read("zwei Wiesen", inflected) == []
+    assert (
+        model.with_glossary(Glossary((inflected,))).plan(["zwei Wiesen"]).rows[0].found
+    )

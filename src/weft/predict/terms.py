@@ -166,13 +166,18 @@ class RowTerms:
     def hints(self) -> tuple[TermHint, ...]:
         """Return the terms, each with its first target, as a model reads them that has learned
         to.
+
+        It reads no term whose ending is not that of the glossary: the target's is not known.
         """
         hints: list[TermHint] = []
-        tokenizer = self.finder.tgt_tokenizer
         for occurrence, span in zip(self.occurrences, self._spans, strict=True):
-            ids = target_ids(tokenizer, occurrence.targets[0])
-            is_behind = span is not None and (not hints or span[0] >= hints[-1].end)
-            if span is not None and is_behind and ids:
+            if span is None or _has_other_ending(occurrence):
+                continue
+            spellings = _capitals(occurrence.targets[0], occurrence)
+            # at its head a line has the capital of any first word
+            target = spellings[0] if occurrence.start else spellings[-1]
+            ids = target_ids(self.finder.tgt_tokenizer, target)
+            if ids and (not hints or span[0] >= hints[-1].end):
                 hints.append(TermHint(*span, ids))
         return tuple(hints)
 
@@ -373,6 +378,12 @@ def _capitals(target: str, occurrence: Occurrence) -> tuple[str, ...]:
     if has_capital and is_small and target[:1].islower():
         return target, target[0].upper() + target[1:]
     return (target,)
+
+
+def _has_other_ending(occurrence: Occurrence) -> bool:
+    """Return whether a term stands in the text with an ending that the glossary does not have."""
+    sources = (source for entry in occurrence.entries for source in entry.sources)
+    return lowered_text(occurrence.source) not in map(lowered_text, sources)
 
 
 def _places(tokens: Sequence[int], form: Sequence[int]) -> Iterator[int]:
