@@ -38,6 +38,7 @@ folder.model_folder: config folder.arrays folder.durable folder.layout folder.pr
 
 data.base:
 data.builtin: data.builtin
+data.kept:
 data.known:
 data.grams:
 data.profile: data.grams data.languages
@@ -121,6 +122,8 @@ predict: config data decoding engine predict
 predict.document: documents predict
 documents: documents
 documents.units: data.memory data.scripts documents
+documents.units: data.scripts documents
+documents.kept: data.kept documents
 documents.formats.bilingual: data.languages documents
 documents.formats.tmx: data.languages documents
 documents.formats.qt: data.languages documents

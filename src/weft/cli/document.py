@@ -159,6 +159,7 @@ def translate_document(
     asked: Asked, models: Translators, settings: "DecodingSettings"
 ) -> None:
     """Translate a document into a file of the same format, and say what came of it."""
+    from weft.documents.kept import ReadDocument
     from weft.documents.registry import format_of
     from weft.documents.units import words_of_unit
 
@@ -172,6 +173,8 @@ def translate_document(
     output = asked.output or _usual_name(asked.path, found)
     content = _read(asked.path)
     document = _opened(row, content, asked, found)
+    if not models.memories:  # the units of which have no placeholders
+        document = ReadDocument(document, found.task.config.kept_forms)
     page = None
     if asked.review is not None:
         page = open_review(asked.review, asked.path, output, found)

@@ -60,7 +60,8 @@ class Segment:
     stretch as it stands in the document. The items are in its order, and their pairs are well
     nested. `escapes` is how the document writes some characters, `spaces` how it writes some of the
     text's spaces, by their places: `&nbsp;`. With `keeps_numbers`, those that a translation has
-    changed or lost are put back; plain text is as the model writes it.
+    changed or lost are put back; plain text is as the model writes it. What is `kept` stands in the
+    text as it does in the document, and has to stand so in the translation.
     """
 
     text: str
@@ -69,6 +70,7 @@ class Segment:
     escapes: Mapping[str, str] = field(default_factory=dict)
     spaces: Mapping[int, str] = field(default_factory=dict)
     keeps_numbers: bool = True
+    kept: tuple[str, ...] = ()
 
     def escape(self, text: str) -> str:
         """Write a text as the document does."""

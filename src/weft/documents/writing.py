@@ -5,9 +5,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from weft.documents.document import Item, Kind, Segment, Translated
+from weft.documents.kept import repair_kept, spans, words_around
 from weft.documents.numbers import repair_numbers
 from weft.documents.placing import cuts_of, place
-from weft.documents.words import OPENING, Word, is_mark, is_wide, link, split_words
+from weft.documents.words import OPENING, Word, is_mark, is_wide, link
 
 # how Chinese and Japanese write the marks that a placeholder may come with
 _WIDE_MARKS = {",": "，", ";": "；", ":": "："}
@@ -23,9 +24,11 @@ def write_segment(segment: Segment, translated: Translated) -> str:
     """
     if translated.text == segment.text:
         return segment.source
+    if segment.kept:
+        segment, translated = repair_kept(segment, translated)
     if segment.keeps_numbers:
         segment, translated = repair_numbers(segment, translated)
-    if not segment.items and not segment.spaces:
+    if not segment.items and not segment.spaces and not segment.kept:
         return segment.escape(translated.text)
     return _Writer(segment, translated).text()
 
@@ -37,8 +40,10 @@ class _Writer:
         src_cuts, tgt_cuts = cuts_of(translated)
         self._segment = segment
         self._translation = translated.text
-        self._src = split_words(segment.text, src_cuts)
-        self._tgt = split_words(translated.text, tgt_cuts)
+        self._kept = spans(translated.text, segment.kept)
+        src_kept = spans(segment.text, segment.kept)
+        self._src = words_around(segment.text, src_kept, src_cuts)
+        self._tgt = words_around(translated.text, self._kept, tgt_cuts)
         self._targets = link(self._src, self._tgt, translated.alignment)
         places = zip(segment.items, _whites(segment), strict=True)
         self._whites = {id(item): whites for item, whites in places}
@@ -49,6 +54,7 @@ class _Writer:
         for entry in placed:
             at[entry.boundary].append(self._segment.items[entry.item])
         spaces = self._hard_spaces()
+        is_kept = {span.start for span in self._kept}
         parts = []
         for boundary in range(len(self._tgt) + 1):
             white = self._white(boundary)
@@ -59,7 +65,8 @@ class _Writer:
             if boundary < len(self._tgt):
                 word = self._tgt[boundary]
                 shown = self._translation[word.start : word.end]
-                parts.append(self._segment.escape(shown))
+                is_raw = word.start in is_kept
+                parts.append(shown if is_raw else self._segment.escape(shown))
         return "".join(parts)
 
     def _white(self, boundary: int) -> str:

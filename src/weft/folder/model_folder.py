@@ -175,6 +175,9 @@ class TranslationConfig(FolderConfig):
     `single_sentences`: nearly every training source is one sentence, so that a text is translated
     sentence by sentence. Folders from before this key are treated so, too.
 
+    `kept_forms`: the forms of placeholders and the like that the model has learned to write as the
+    source has them (`weft.data.kept`); of a folder without the key, none.
+
     `takes_terms`, `takes_match`: the model has learned to read target words of terms in the source,
     or the translation of a similar sentence behind it (`weft.data.hints`).
 
@@ -192,6 +195,7 @@ class TranslationConfig(FolderConfig):
     usual_src_len: Annotated[int, Field(ge=2, le=1_000_000)]
     single_sentences: bool = True
     least_ratio: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    kept_forms: tuple[str, ...] = ()
     takes_terms: bool = False
     takes_match: bool = False
     quality: QualitySection | None = None

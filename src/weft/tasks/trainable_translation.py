@@ -22,6 +22,7 @@ from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
 from weft.data.hinting import MARKED, MATCHED, TERMS, Hinting
+from weft.data.kept import learn_forms
 from weft.data.known import KnownWords
 from weft.data.languages import UNKNOWN, direction, how_to_name
 from weft.data.segment import split_sentences
@@ -151,6 +152,7 @@ class TrainableTranslation(
             usual_src_len=_usual_len(texts.train.src, src, most),
             single_sentences=_are_single(texts.train.src, str(recipe.data.src_lang)),
             least_ratio=_least_ratio(texts.train, src, tgt),
+            kept_forms=learn_forms(texts.train.src, texts.train.tgt),
             takes_terms=recipe.data.terms > 0,
             takes_match=recipe.data.memory > 0,
             model=recipe.model,

@@ -1,0 +1,109 @@
+"""Placeholders that the model reads, and writes where they belong."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.documents.document import Kind, Segment, Translated
+from weft.documents.driver import translate_document, unchanged
+from weft.documents.formats.html import read_html
+from weft.documents.formats.restructured import read_restructured
+from weft.documents.kept import ReadDocument, repair_kept, spans, with_kept
+from weft.documents.writing import write_segment
+
+FORMS = ("``a", ":a:`a")
+TEXT = "If *either* (``x``) or :func:`y` is ``0``, :func:`y` ends."
+
+
+def read(text: str = TEXT) -> Segment:
+    (segment,) = read_restructured(text).segments
+    return with_kept(segment, FORMS)
+
+
+def written(text: str) -> str:
+    return write_segment(read(), Translated(text))
+
+
+def test_what_has_a_known_form_stands_in_the_text() -> None:
+    segment = read()
+    assert segment.text == "If either (``x``) or :func:`y` is, :func:`y` ends."
+    assert segment.kept == (":func:`y`", "``x``")
+    assert [item.raw for item in segment.items] == ["*", "*", "``0``"]
+    opening, closing, number = segment.items
+    assert segment.text[opening.start : closing.start] == "either"
+    assert segment.text[: number.start].endswith(" is")
+    assert opening.partner == 1
+    assert closing.partner == 0
+
+
+def test_a_segment_without_a_known_form_is_as_it_was() -> None:
+    (segment,) = read_restructured(TEXT).segments
+    assert with_kept(segment, ("%a",)) is segment
+
+
+def test_it_stays_where_the_model_writes_it_as_the_document_writes_it() -> None:
+    found = written("Ist :func:`y` oder (``x``), :func:`y`.")
+    assert found.count(":func:`y`") == 2
+    assert found.count("``x``") == 1
+    assert "\\`" not in found
+
+
+def test_what_the_model_loses_is_placed_and_what_it_says_too_often_goes() -> None:
+    found = written("Es ist ``x`` und ``x`` da, :func:`y`.")
+    assert found.count("``x``") == 1
+    assert found.count(":func:`y`") == 2
+
+
+def test_no_tag_goes_into_it() -> None:
+    (segment,) = read_restructured("a *b* ``c d``").segments
+    segment = with_kept(segment, ("``a",))
+    # it has white space in it: the model does not read it
+    assert [item.kind for item in segment.items] == [Kind.OPEN, Kind.CLOSE, Kind.KEPT]
+    segment = read("see *this* ``x.y``")
+    links = [(4, 8, 2, 4)]
+    assert write_segment(segment, Translated("``x.y`` da", links)) == "*``x.y``* da"
+    links = [(4, 8, 8, 10)]
+    assert write_segment(segment, Translated("``x.y`` da", links)) == "``x.y`` *da*"
+
+
+def test_alignments_follow_what_is_taken_out() -> None:
+    segment = read("see ``x`` there")
+    translated = Translated("``x`` siehe ``x`` dort", [(0, 3, 6, 11), (10, 15, 18, 22)])
+    _, repaired = repair_kept(segment, translated)
+    assert repaired.text == "``x`` siehe dort"
+    ends = [repaired.text[start:end] for _, _, start, end in repaired.alignment]
+    assert ends == ["siehe", "dort"]
+
+
+def test_a_document_is_written_as_it_was() -> None:
+    document = ReadDocument(
+        read_html("<p>Say {name} <b>hello</b> &amp; go</p>"), ("{a",)
+    )
+    (segment,) = document.segments
+    assert segment.text == "Say {name} hello & go"
+    assert unchanged(document) == "<p>Say {name} <b>hello</b> &amp; go</p>"
+    found = translate_document(
+        document, lambda _: [Translated("Hallo {name} & los", [(11, 16, 0, 5)])]
+    )
+    assert found == "<p><b>Hallo</b> {name} &amp; los</p>"
+    assert document.place(0) == "line 1"
+    assert list(document.notes) == []
+
+
+words = st.lists(
+    st.sampled_from(["``x``", ":func:`y`", "*bold*", "word", "``0``", ",", "(a)"]),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(words, words)
+def test_whatever_the_model_says_each_stands_as_often_as_before(
+    source: list[str], target: list[str]
+) -> None:
+    for segment in read_restructured(" ".join(source)).segments:
+        found = with_kept(segment, FORMS)
+        text = " ".join(target)
+        assert len(spans(found.text, found.kept)) <= len(source)
+        written = write_segment(found, Translated(text))
+        for raw in found.kept:
+            assert written.count(raw) == segment.source.count(raw)
