@@ -122,7 +122,6 @@ predict: config data decoding engine predict
 predict.document: documents predict
 documents: documents
 documents.units: data.memory data.scripts documents
-documents.units: data.scripts documents
 documents.kept: data.kept documents
 documents.formats.bilingual: data.languages documents
 documents.formats.tmx: data.languages documents
