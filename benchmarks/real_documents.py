@@ -22,7 +22,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,6 +30,7 @@ import weft
 from weft.documents.document import Document, Reading, Translated
 from weft.documents.driver import fill_document, texts_of
 from weft.documents.registry import format_of
+from weft.errors import UsageError
 from weft.predict.document import for_document
 from weft.predict.settings import DecodingSettings
 
@@ -141,11 +142,23 @@ def translated(
         reading = Reading(path.name, answers.model.src_lang, target, columns_of(path))
         row = rows[path.suffix]
         row.files += 1
-        document = format_of(path.name).open(content, reading)
+        document = opened(content, reading)
         row.segments += len(document.segments)
         out = folder / f"{number}-{path.stem}{path.suffix}"
         out.write_bytes(fill_document(document, answers.of(document)))
         yield content, out
+
+
+def opened(content: bytes, reading: Reading) -> Document[bytes]:
+    """Read a document; one that says another target language than the model's keeps it, for its
+    structure is what is measured.
+    """
+    read = format_of(reading.name).open
+    try:
+        return read(content, reading)
+    except UsageError as error:
+        print(f"{error}; read all the same", file=sys.stderr)
+        return read(content, replace(reading, target=""))
 
 
 def columns_of(path: Path) -> tuple[str, ...]:

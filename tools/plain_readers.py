@@ -29,7 +29,7 @@ Pairs = list[tuple[str, str]]
 _PLACEHOLDERS = re.compile(
     r"``[^`]+``|`[^`\n]+`|:[\w:.+-]+:`[^`]+`|(?:https?|ftp)://[^\s<>\"')]+[^\s<>\"').,;:]"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|%\(\w+\)[sdrif]|%(?:\d+\$)?[-+#0]?[\d.]*(?:l|ll|h)?[sdifuxXcg@](?![a-z]{3})"
-    r"|%\d+|%n\b|\{\{[^{}]*\}\}|[$#]\{[^{}]*\}|\{[\w.!:]*\}|\|[^|\s]+\||\[\d+\]_|\$\w+"
+    r"|%\d+|%n\b|\{\{[^{}]*\}\}|[$#]\{[^{}]*\}|\{[\w.!:]*\}|\|[^|\s]+\||\[\d+\]_|\$\w+|(?<![\w.@])@\w+|(?<![\w&/#])#[^\W\d]\w*"
 )
 _TITLED = re.compile(r"(?::[\w:.+-]+:)?`([^`<]+?)\s*<[^<>`]+>`(?:__?)?")
 _NAMED = re.compile(r":(?:dfn|guilabel|menuselection|abbr|term|ref|doc):`([^`<]+)`")
@@ -41,8 +41,8 @@ _MARKED = re.compile(
 def bare(text: str, has_tags: bool = True) -> str:
     """Take placeholders and addresses out of a text, as a person would; tags, too."""
     if has_tags:
-        text = re.sub("<[^<>]*>", "", text)
-    text = _PLACEHOLDERS.sub("\0", text)
+        text = re.sub(r"<[^<>]*>|\[/?(?:b|i|u|code|url|center)\]", "", text)
+    text = re.sub(r"\0[^\w\s<>&]{0,3}(?=\0)", "", _PLACEHOLDERS.sub("\0", text))
     text = re.sub(r"^[\s\0]*\0\s*[,;:.!?)\]–—-]+(?=\s)", "", text)
     text = re.sub(r"[,;:–—-]\s*\0\s*(?=[.,;:!?)])", "", text)
     text = re.sub(r"([\"'])\s*\0\s*\1|\(\s*\0\s*\)|\[\s*\0\s*\]|“\s*\0\s*”", "\0", text)

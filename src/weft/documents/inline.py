@@ -74,7 +74,9 @@ class Builder:
 
         A tag without a partner among them stays where it is, and ends a segment.
         """
-        parts = [part for piece in pieces for part in _parts(piece)]
+        parts: list[Piece] = []
+        for piece in pieces:
+            parts += _parts(piece, parts[-1].kind if parts else None)
         if len(parts) == 1 and parts[0].kind is None:
             self._segment(parts, 0, 1, {})
             return
@@ -154,13 +156,16 @@ class Builder:
         return head, tail
 
 
-def _parts(piece: Piece) -> Iterator[Piece]:
-    """Divide text into what is translated and what is kept."""
+def _parts(piece: Piece, before: Kind | None) -> Iterator[Piece]:
+    """Divide text, after a piece of some kind, into what is translated and what is kept."""
     if piece.kind is not None:
         yield piece
         return
     raw = piece.raw
     place = 0
+    if before is Kind.KEPT and (bound := _BOUND.match(raw)):
+        yield Piece(bound[0])
+        place = bound.end()
     for start, stop in find_kept(raw):
         if start > place:
             yield Piece(raw[place:start])

@@ -150,3 +150,11 @@ def test_large_files_are_read_in_time_proportional_to_their_size() -> None:
     assert "WORD" in written(nested)
     with pytest.raises(UsageError, match=r"^a\.ftl: placeables are nested deeper"):
         opened("key = " + "{" * 5_000)
+
+
+def test_a_mark_after_a_placeable_at_the_head_of_a_message_stays_with_it() -> None:
+    source = b"a = { -brand }, the browser, and { -brand }: hello\n"
+    document = open_fluent(source, Reading("a.ftl"))
+    assert [one.text for one in document.segments] == ["the browser, and: hello"]
+    written = translate_document(document, lambda texts: list(map(upper, texts)))
+    assert written == b"a = { -brand }, THE BROWSER, AND { -brand }: HELLO\n"
