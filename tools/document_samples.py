@@ -269,6 +269,7 @@ RULES: dict[str, Rule] = {
     "shuffled again": shuffled(1),
 }
 
+_WIDE_MARKS = {",": "，", ";": "；", ":": "："}
 LETTERS = re.compile(r"\w+")
 Tag = tuple[str, tuple[tuple[str, str | None], ...]]
 
@@ -309,11 +310,14 @@ class Tree(HTMLParser):
 def bare(written: str, segment: Segment) -> str:
     """What was written, without the items; a space is where one stood between words."""
     for item in sorted(segment.items, key=lambda item: -len(item.raw)):
-        assert item.raw in written
+        raw = item.raw
+        if raw not in written:  # Chinese has marks of its own
+            raw = _WIDE_MARKS[raw[0]] + raw[1:].lstrip()
+        assert raw in written
         separates = item.is_point and (
             item.kind is not Kind.EMPTY or item.end > item.start
         )
-        written = written.replace(item.raw, " " if separates else "", 1)
+        written = written.replace(raw, " " if separates else "", 1)
     return unescape(written) if segment.escapes else written
 
 

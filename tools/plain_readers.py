@@ -27,12 +27,13 @@ Pairs = list[tuple[str, str]]
 
 # what a person takes out of a message before it is translated
 _PLACEHOLDERS = re.compile(
-    r"``[^`]+``|`[^`\n]+`|:[\w:.+-]+:`[^`]+`|(?:https?|ftp)://[^\s<>\"')]+[^\s<>\"').,;:]"
+    r"``[^`]+``|`[^`\n]+`_{0,2}|:[\w:.+-]+:`[^`]+`|(?:(?:https?|ftp)://|www\.)[^\s<>\"')]+[^\s<>\"').,;:]"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|%\(\w+\)[sdrif]|%(?:\d+\$)?[-+#0]?[\d.]*(?:l|ll|h)?[sdifuxXcg@](?![a-z]{3})"
-    r"|%\d+|%n\b|\{\{[^{}]*\}\}|[$#]\{[^{}]*\}|\{[\w.!:]*\}|\|[^|\s]+\||\[\d+\]_|\$\w+|(?<![\w.@])@\w+|(?<![\w&/#])#[^\W\d]\w*"
+    r"|%\d+%?|%n\b|\{\{[^{}]*\}\}|[$#]\{[^{}]*\}|\{[\w.!:]*\}|\|[^|\s]+\||\[\d+\]_|\$\w+|(?<![\w.@])@\w+|(?<![\w&/#])#[^\W\d]\w*"
 )
+_REFERENCE = re.compile(r"(?<![\w`])\w+_(?!\w)")
 _TITLED = re.compile(r"(?::[\w:.+-]+:)?`([^`<]+?)\s*<[^<>`]+>`(?:__?)?")
-_NAMED = re.compile(r":(?:dfn|guilabel|menuselection|abbr|term|ref|doc):`([^`<]+)`")
+_NAMED = re.compile(r":(?:dfn|guilabel|emphasis|strong|sub|sup):`([^`<]+)`")
 _MARKED = re.compile(
     r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*|(?<!\*)\*([^*\s](?:[^*]*[^*\s])?)\*(?!\*)"
 )
@@ -40,9 +41,10 @@ _MARKED = re.compile(
 
 def bare(text: str, has_tags: bool = True) -> str:
     """Take placeholders and addresses out of a text, as a person would; tags, too."""
+    text = _PLACEHOLDERS.sub("\0", text)
     if has_tags:
         text = re.sub(r"<[^<>]*>|\[/?(?:b|i|u|code|url|center)\]", "", text)
-    text = re.sub(r"\0[^\w\s<>&]{0,3}(?=\0)", "", _PLACEHOLDERS.sub("\0", text))
+    text = re.sub(r"\0[^\w\s<>&]{0,3}(?=\0)", "", text)
     text = re.sub(r"^[\s\0]*\0\s*[,;:.!?)\]–—-]+(?=\s)", "", text)
     text = re.sub(r"[,;:–—-]\s*\0\s*(?=[.,;:!?)])", "", text)
     text = re.sub(r"([\"'])\s*\0\s*\1|\(\s*\0\s*\)|\[\s*\0\s*\]|“\s*\0\s*”", "\0", text)
@@ -54,7 +56,8 @@ def bare(text: str, has_tags: bool = True) -> str:
 def restructured(text: str) -> str:
     """Take the markup of reStructuredText off the words."""
     text = _NAMED.sub(lambda match: match[1], _TITLED.sub(lambda m: m[1], text))
-    return _MARKED.sub(lambda match: match[1] or match[2], text)
+    text = _MARKED.sub(lambda match: match[1] or match[2], text)
+    return _REFERENCE.sub("{0}", text)
 
 
 @dataclass(frozen=True)

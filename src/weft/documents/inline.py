@@ -5,7 +5,7 @@ paired, what need not be inside a segment leaves it, and the text is made that a
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from weft.documents.document import Item, Kind, Segment, TextDocument
@@ -20,8 +20,8 @@ _LONGEST_COMMA = 8
 # white space other than spaces and line breaks
 _HARD = re.compile(r"[^\S \t\r\n\f]")
 _COMMA = re.compile(r"[,;:–—-]\s++$")
-# what binds a placeholder to the text after it, as in "{name}: hello"
-_BOUND = re.compile(r"[,;:.!?…)\]–—-]++(?=\s|$)")
+# what binds a placeholder to the text after it, as in "{name}: hello" and "{name} - hello"
+_BOUND = re.compile(r"\s*+[,;:.!?…)\]–—-]++(?=\s|$)")
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,8 @@ class Builder:
 
         A tag without a partner among them stays where it is, and ends a segment.
         """
-        parts: list[Piece] = []
-        for piece in pieces:
-            parts += _parts(piece, parts[-1].kind if parts else None)
+        found = (part for piece in pieces for part in _parts(piece))
+        parts = list(_with_bound_apart(found))
         if len(parts) == 1 and parts[0].kind is None:
             self._segment(parts, 0, 1, {})
             return
@@ -156,26 +155,38 @@ class Builder:
         return head, tail
 
 
-def _parts(piece: Piece, before: Kind | None) -> Iterator[Piece]:
-    """Divide text, after a piece of some kind, into what is translated and what is kept."""
+def _parts(piece: Piece) -> Iterator[Piece]:
+    """Divide text into what is translated and what is kept."""
     if piece.kind is not None:
         yield piece
         return
     raw = piece.raw
     place = 0
-    if before is Kind.KEPT and (bound := _BOUND.match(raw)):
-        yield Piece(bound[0])
-        place = bound.end()
     for start, stop in find_kept(raw):
         if start > place:
             yield Piece(raw[place:start])
         yield Piece(raw[start:stop], Kind.KEPT)
         place = stop
-        if bound := _BOUND.match(raw, place):
-            yield Piece(bound[0])
-            place = bound.end()
     if place < len(raw):
         yield Piece(raw[place:])
+
+
+def _with_bound_apart(parts: Iterable[Piece]) -> Iterator[Piece]:
+    """Divide off the mark that is bound to a placeholder at the head: both may leave a segment."""
+    is_head = True
+    before = None
+    for part in parts:
+        piece = part
+        bound = None
+        if is_head and before is Kind.KEPT and piece.kind is None:
+            bound = _BOUND.match(piece.raw)
+        if bound:
+            yield Piece(bound[0])
+            piece = Piece(piece.raw[bound.end() :])
+        is_head = is_head and (piece.kind is not None or not piece.raw.strip())
+        before = piece.kind
+        if piece.raw:
+            yield piece
 
 
 def _is_bound(pieces: list[Piece]) -> bool:

@@ -237,3 +237,16 @@ def test_any_file_comes_back_as_it_is(words: list[str], rule: Rule) -> None:
     assert same == content
     new = translate_document(document, lambda found: list(map(rule, found)))
     assert len(new) >= len(content) // 2
+
+
+def test_of_a_list_of_placeholders_one_mark_is_left() -> None:
+    document = read_plain("It can be {a}, {b}, {c}, and {d} now.")
+    assert [one.text for one in document.segments] == ["It can be, and now."]
+    written = translate_document(document, lambda texts: list(map(upper, texts)))
+    assert written == "IT CAN BE {a}, {b}, {c}, AND {d} NOW."
+
+
+@pytest.mark.parametrize("mark", [":", ",", " -", " –", " ---"])
+def test_a_mark_after_a_placeholder_at_the_head_stays_there(mark: str) -> None:
+    document = read_plain(f"{{name}}{mark} the old house")
+    assert [one.text for one in document.segments] == ["the old house"]

@@ -348,3 +348,11 @@ def test_lines_are_divided_as_gettext_divides_them() -> None:
         there = [line.text for line in lines[found.first : found.end]]
         alike.append(_string("msgid", found.text, width) == there)
     assert sum(alike) > 0.98 * len(alike) > 1_000
+
+
+def test_a_reference_may_have_marks_in_its_name() -> None:
+    """As the headings of an index: prog_ and prefix_chars_."""
+    document = read_restructured("prefix_chars_ - See also a.b-c_ and snake_case.")
+    (segment,) = document.segments
+    assert segment.text == "See also and snake_case."
+    assert [item.raw for item in segment.items] == ["a.b-c_"]

@@ -20,7 +20,7 @@ _STRONG = r"\*\*(?=[^\s*])[^\n]{1,1000}?(?<=[^\s\\])\*\*"
 _EMPHASIS = r"\*(?=[^\s*])(?:[^*\n\\]|\\.){1,1000}?(?<=\S)\*"
 _SUBSTITUTION = r"\|(?=[^\s|])[^|\n]{1,200}?(?<=\S)\|_{0,2}"
 _FOOTNOTE = r"\[(?:\d++|[#*]|#?[A-Za-z][\w.-]*+)\]_"
-_NAME = r"[A-Za-z0-9][A-Za-z0-9.-]*+_{1,2}"
+_NAME = r"[A-Za-z0-9]++(?:[_.:+-][A-Za-z0-9]++)*+_{1,2}"
 _FORMS = (_LITERAL, _ROLE, _PHRASE, _STRONG, _EMPHASIS, _SUBSTITUTION, _FOOTNOTE)
 _MARKUP = re.compile(
     rf"\\.|{_BEFORE}(?:({'|'.join(_FORMS)})|(?<!\w){_NAME}(?!\w)){_AFTER}", re.DOTALL
