@@ -65,7 +65,7 @@ class Marks:
     """The elements of a format of XML, by their local names.
 
     `holders` have the text, all elements where there are none. What `divides` begins a new
-    paragraph; a block in another one does where `is_page`.
+    paragraph; a block in another one does where `is_page`. What is `kept` is like a placeholder.
     """
 
     blocks: Container[str]
@@ -73,6 +73,7 @@ class Marks:
     breaks: Container[str] = ()
     divides: Container[str] = ()
     holders: Container[str] = ()
+    kept: Container[str] = ()
     is_page: bool = False
 
 
@@ -167,7 +168,8 @@ PAGE = Marks(
         ),
         *("template", "noteref", "object", "iframe"),
     ),
-    ("br", "code", "kbd", "samp", "var", "img"),
+    ("br", "img"),
+    kept=("code", "kbd", "samp", "var", "math"),
     is_page=True,
 )
 BILINGUAL = Marks(
@@ -192,6 +194,8 @@ class _Walk:
             self._begin()
         if name in self.marks.breaks:
             self.opened[-1].append(" ")
+        if name in self.marks.kept:
+            self.opened[-1].append("{0}")
         if name in self.marks.divides:
             self._flush()
         if name not in self.marks.drops:

@@ -17,6 +17,10 @@ _CLOSING = ".,;:!?)]}…»”’%，。！？；：、）」』】》"
 _AROUND = {"(": ")", "[": "]", '"': '"', "'": "'", "„": "“", "“": "”", "«": "»"}
 _AROUND |= {"‘": "’", "»": "«", "「": "」", "『": "』", "（": "）", "&quot;": "&quot;"}
 _LONGEST_COMMA = 8
+# between the placeholders of a list; between those that are one thing
+_LIST = re.compile(r"\s?[,;/|]\s?")
+_SLASH = re.compile(r"\s?/\s?")
+_LONGEST_LIST = 40
 # white space other than spaces and line breaks
 _HARD = re.compile(r"[^\S \t\r\n\f]")
 _COMMA = re.compile(r"[,;:–—-]\s++$")
@@ -80,7 +84,7 @@ class Builder:
             self._segment(parts, 0, 1, {})
             return
         pieces, partners = _pair(parts, self._syntax.white)
-        pieces = _with_marks(pieces)
+        pieces = _with_marks(_with_lists(pieces))
         begin = 0
         for place, piece in enumerate(pieces):
             if not _surrounds(piece) or place in partners:
@@ -221,6 +225,62 @@ def _pair(
             else:
                 opened.clear()
     return _join_empty(pieces, partners, white)
+
+
+def _with_lists(pieces: list[Piece]) -> list[Piece]:
+    """Make one placeholder of several with slashes between, and of a list in brackets with these; in
+    the places of the others is empty text.
+    """
+    pieces = list(pieces)
+    place = 0
+    while place < len(pieces):
+        last = _end_of_list(pieces, place, _LIST)
+        if last > place and _takes_brackets(pieces, place, last):
+            pieces[place - 1 : last + 2] = _in_brackets(pieces[place - 1 : last + 2])
+        elif (last := _end_of_list(pieces, place, _SLASH)) > place:
+            pieces[place : last + 1] = _as_one(pieces[place : last + 1])
+        place = last + 1
+    return pieces
+
+
+def _end_of_list(pieces: Sequence[Piece], place: int, link: re.Pattern[str]) -> int:
+    """Return the place of the last placeholder that is linked to the one at a place."""
+    last = place
+    limit = min(len(pieces) - 2, place + _LONGEST_LIST)
+    if pieces[place].kind is not Kind.KEPT:
+        return place
+    while last < limit and pieces[last + 2].kind is Kind.KEPT:
+        between = pieces[last + 1]
+        if between.kind is not None or not link.fullmatch(between.raw):
+            break
+        last += 2
+    return last
+
+
+def _takes_brackets(pieces: Sequence[Piece], place: int, last: int) -> bool:
+    """Return whether a list is all that is between two brackets or quotes."""
+    if place == 0 or last + 1 == len(pieces):
+        return False
+    before, after = pieces[place - 1], pieces[last + 1]
+    if before.kind or after.kind:
+        return False
+    return bool(_marks_around(before.raw, after.raw)[1])
+
+
+def _in_brackets(stretch: Sequence[Piece]) -> list[Piece]:
+    """Return a list with the texts around it, the brackets at whose edges become its own."""
+    before, *inner, after = stretch
+    opening, closing = _marks_around(before.raw, after.raw)
+    whole, *rest = _as_one(inner)
+    head = Piece(before.raw[: len(before.raw) - len(opening)])
+    tail = Piece(after.raw[len(closing) :])
+    return [head, Piece(opening + whole.raw + closing, Kind.KEPT), *rest, tail]
+
+
+def _as_one(stretch: Sequence[Piece]) -> list[Piece]:
+    """Return as many pieces, of which the first is all of them."""
+    whole = Piece("".join(piece.raw for piece in stretch), Kind.KEPT)
+    return [whole, *[Piece("")] * (len(stretch) - 1)]
 
 
 def _with_marks(pieces: list[Piece]) -> list[Piece]:

@@ -250,3 +250,12 @@ def test_of_a_list_of_placeholders_one_mark_is_left() -> None:
 def test_a_mark_after_a_placeholder_at_the_head_stays_there(mark: str) -> None:
     document = read_plain(f"{{name}}{mark} the old house")
     assert [one.text for one in document.segments] == ["the old house"]
+
+
+@pytest.mark.parametrize("kept", ["({a}, {b}, {c})", "{a} / {b}", "“{a}; {b}”"])
+def test_a_list_in_brackets_is_one_placeholder_with_them(kept: str) -> None:
+    source = f"the files {kept} are old, and so is {{d}}."
+    (segment,) = read_plain(source).segments
+    assert segment.text == "the files are old, and so is."
+    assert [item.raw for item in segment.items] == [kept, "{d}"]
+    assert loud(source) == f"THE FILES {kept} ARE OLD, AND SO IS {{d}}."

@@ -51,7 +51,9 @@ _EMPTIED = re.compile(r"(?:[\s\"']|^<[^\s/>=]++)/>$")
 _ADDRESS = re.compile(r"\s*+(?:https?|ftp|mailto)://\S++\s*+")
 _LONGEST_LINK = 20  # tokens of a link whose text may be an address
 # the label of a note: a number, a letter, a mark, perhaps in brackets
-_LABEL = re.compile(r"[\[(]?(?:[^\W_]|\d{1,4}|[ivxlc]{1,7}|[*†‡§¶]{1,3})[\])]?", re.I)
+_LABEL = re.compile(
+    r"[\[(]?(?:[^\W_]|\d{1,4}|[ivxlc]{1,7}|[*†‡§¶^↑↩↵⤴\ufe0e]{1,3})[\])]?", re.I
+)
 _SENTENCE_END = re.compile(r"[.!?…:。！？：][\"'”’»)\]」』]*$")
 _LONGEST_END = 10
 
