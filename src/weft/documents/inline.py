@@ -228,7 +228,7 @@ def _pair(
 
 
 def _with_lists(pieces: list[Piece]) -> list[Piece]:
-    """Make one placeholder of several with slashes between, and of a list in brackets with these; in
+    """Make one placeholder of several with slashes between, or of a list and its brackets; in
     the places of the others is empty text.
     """
     pieces = list(pieces)
