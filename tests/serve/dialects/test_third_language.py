@@ -3,14 +3,18 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from weft.predict.prediction import Prediction
 from weft.predict.settings import DecodingSettings
 from weft.serve.catalogue import ServedModel
+from weft.serve.glossaries import USUAL, Binding
 from weft.serve.jobs import Caller
 from weft.serve.limits import Limits
+from weft.serve.refusals import InvalidRequest
 from weft.serve.service import Service
 
 from .conftest import MODELS, StandIn, predicted
@@ -26,14 +30,24 @@ class Noting(StandIn):
         self.noted: list[tuple[str, DecodingSettings]] = []
 
     async def _predict(
-        self,
-        model: ServedModel,
-        texts: Sequence[str],
-        caller: Caller,
-        settings: DecodingSettings,
+        self, model: ServedModel, texts: Sequence[str], work: Any
     ) -> list[Prediction]:
-        self.noted.append((model.id, settings))
-        return [predicted(text, settings) for text in texts]
+        self.noted.append((model.id, work.settings))
+        return [predicted(text, work.settings) for text in texts]
+
+
+def test_terms_of_a_request_are_for_one_model() -> None:
+    service = Noting()
+    service.catalogue.pivot = "en"
+
+    async def asked(binding: Binding) -> None:
+        caller = Caller("c", time.monotonic() + 60)
+        await service.translate(["a"], "de", "zh", caller, binding=binding)
+
+    asyncio.run(asked(USUAL))
+    for binding in (Binding("law"), Binding(rows=(("a", "b"),))):
+        with pytest.raises(InvalidRequest, match="a glossary is for one model"):
+            asyncio.run(asked(binding))
 
 
 def test_a_prefix_and_alternatives_are_for_the_last_model() -> None:
