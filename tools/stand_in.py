@@ -134,6 +134,15 @@ def translated(text: str, models: list[str]) -> dict[str, Any]:
     }
 
 
+def units_of(text: str) -> list[dict[str, Any]]:
+    """What a memory has of a text: of one that begins with a word for it."""
+    kind = text.split(maxsplit=1)[0].lower() if text.strip() else ""
+    if kind not in ("exact", "repaired", "near"):
+        return []
+    unit = {"source": "Ein <b>", "target": "A <b>", "kind": kind, "where": "a.tmx:1"}
+    return [{**unit, "score": 1.0 if kind == "exact" else 0.83, "taken": kind != "near"}]  # fmt: skip
+
+
 def with_terms(text: str, answer: dict[str, Any], rows: Any) -> dict[str, Any]:
     """The answer with a word for each term, if it is as long as the one in its place."""
     terms: list[dict[str, Any]] = []
@@ -284,6 +293,9 @@ class StandIn:
             with_terms(text, translated(text, models), terms)
             for text in fields["texts"]
         ]
+        if fields.get("memory"):
+            for text, answer in zip(fields["texts"], answers, strict=True):
+                answer["memory"] = units_of(text)
         if fields.get("format") == "html":
             answers = [{"text": shouted(text)} for text in fields["texts"]]
         return JSONResponse({"translations": answers})

@@ -460,6 +460,20 @@ def test_a_model_without_alignment_translates_all_the_same(
 # a glossary
 
 
+def test_what_a_memory_has_is_said(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    page.locator("#source").select_option("de")
+    lines = ("Exact Hund", "Ein Hund", "Near Hund", "Repaired Hund")
+    translate(page, "\n".join(lines), "EXACT dog\na dog\nNEAR dog\nREPAIRED dog")
+    notes = page.locator("#notes li").all_inner_texts()
+    assert notes[:3] == [
+        "Line 1: taken from the translation memory.",
+        "Line 3: the translation memory has “Ein <b>”, 83 % alike: “A <b>”.",
+        "Line 4: from the translation memory, with other numbers than in “Ein <b>”.",
+    ]
+    assert not any("memory" in note for note in notes[3:])
+
+
 def test_terms_are_typed_dropped_and_chosen(open_page: Any, server: StandIn) -> None:
     page = open_page()
     page.locator("#source").select_option("de")

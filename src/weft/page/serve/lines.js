@@ -55,7 +55,7 @@ async function translated(texts, route, signal) {
   const { source, target, model, glossary } = route;
   const words = !wordless.has(nameOf(route));
   try {
-    const answer = await ask("v1/translate", { texts, source, target, words, n_best: 1, glossary, ...(model && { model }) }, signal);
+    const answer = await ask("v1/translate", { texts, source, target, words, memory: true, n_best: 1, glossary, ...(model && { model }) }, signal);
     return answer.translations;
   } catch (error) {
     if (error.code !== "unsupported" || !words) throw error;

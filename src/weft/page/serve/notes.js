@@ -35,6 +35,20 @@ function termNotes(translations) {
   return [make("li", { id: "terms-used" }, say("terms-used", numbers)), ...lines.map((line) => make("li", { class: "doubt" }, line))];
 }
 
+// What was taken from the memory as it is, what with other numbers, and the nearest unit of what was not.
+function memoryNotes(translations) {
+  const units = translations.map((translation) => translation?.memory ?? []);
+  const exact = units.flatMap((found, i) => (found.length > 0 && found.every(({ kind, taken }) => taken && kind === "exact") ? [i + 1] : []));
+  const noted = exact.length > 0 ? [make("li", { id: "from-memory" }, say("memory-exact", { where: where(exact, units.length) }))] : [];
+  const told = units.flatMap((found, i) => found.filter(({ kind }) => kind !== "exact").slice(0, 1).map((unit) => unitNote(unit, i + 1, units.length)));
+  return [...noted, ...told.slice(0, MOST)];
+}
+
+function unitNote({ source, target, score, kind }, number, lines) {
+  const words = { where: where([number], lines), source: quoted(source), target: quoted(target), percent: Math.round(100 * score) };
+  return make("li", { class: kind === "repaired" ? "doubt" : "near" }, say(`memory-${kind}`, words));
+}
+
 // The models that translated, and the languages between them where it took two.
 function modelNote(translations, served) {
   const routes = translations.flatMap((translation) => (translation?.models ? [translation.models] : []));
@@ -49,5 +63,5 @@ function modelNote(translations, served) {
 
 export function drawNotes(translations, served) {
   const marks = MARKS.map((mark) => markNote(mark, translations));
-  return [...termNotes(translations), ...marks, unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
+  return [...memoryNotes(translations), ...termNotes(translations), ...marks, unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
 }
