@@ -8,6 +8,7 @@ are as frequent as Zipf has it, and half of the units in `--spaceless` are of Ch
 
 import argparse
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -24,6 +25,7 @@ NUM_WORDS = 200_000
 NUM_LETTERS = 3_000  # of Chinese
 QUERIES = 500
 _LETTERS = "etaoinshrdlcumwfgypbvk"
+_WORD = re.compile(r"[\u4e00-\u9fff]|[a-z]+|\d+|\W+")
 
 
 def main() -> None:
@@ -87,12 +89,13 @@ def queries_of(memory: Memory) -> Iterator[str]:
             match = memory.unit(number)
             if not any(map(str.isdigit, match.source)):
                 match = None
-        words = match.source.split()
+        words = _WORD.findall(match.source)
         yield match.source
-        yield " ".join("4096" if word.isdigit() else word for word in words)
-        for _ in range(2):
-            words[draw.randrange(len(words))] = "elsewhere"
-        yield " ".join(words)
+        yield "".join("4096" if word.isdigit() else word for word in words)
+        places = [place for place, word in enumerate(words) if word.isalpha()]
+        for place in draw.sample(places, 2):
+            words[place] = "x"
+        yield "".join(words)
 
 
 def write_units(path: Path, count: int, spaceless: bool) -> None:

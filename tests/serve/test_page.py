@@ -467,9 +467,9 @@ def test_what_a_memory_has_is_said(open_page: Any, server: StandIn) -> None:
     translate(page, "\n".join(lines), "EXACT dog\na dog\nNEAR dog\nREPAIRED dog")
     notes = page.locator("#notes li").all_inner_texts()
     assert notes[:3] == [
-        "Line 1: taken from the translation memory.",
-        "Line 3: the translation memory has “Ein <b>”, 83 % alike: “A <b>”.",
-        "Line 4: from the translation memory, with other numbers than in “Ein <b>”.",
+        "Line 1: from the memory.",
+        "Line 3: in the memory: “Ein <b>” (83 %): “A <b>”.",
+        "Line 4: but for numbers in the memory: “Ein <b>”.",
     ]
     assert not any("memory" in note for note in notes[3:])
 

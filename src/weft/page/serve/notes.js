@@ -35,18 +35,13 @@ function termNotes(translations) {
   return [make("li", { id: "terms-used" }, say("terms-used", numbers)), ...lines.map((line) => make("li", { class: "doubt" }, line))];
 }
 
-// What was taken from the memory as it is, what with other numbers, and the nearest unit of what was not.
+// What a memory has.
 function memoryNotes(translations) {
-  const units = translations.map((translation) => translation?.memory ?? []);
-  const exact = units.flatMap((found, i) => (found.length > 0 && found.every(({ kind, taken }) => taken && kind === "exact") ? [i + 1] : []));
-  const noted = exact.length > 0 ? [make("li", { id: "from-memory" }, say("memory-exact", { where: where(exact, units.length) }))] : [];
-  const told = units.flatMap((found, i) => found.filter(({ kind }) => kind !== "exact").slice(0, 1).map((unit) => unitNote(unit, i + 1, units.length)));
-  return [...noted, ...told.slice(0, MOST)];
-}
-
-function unitNote({ source, target, score, kind }, number, lines) {
-  const words = { where: where([number], lines), source: quoted(source), target: quoted(target), percent: Math.round(100 * score) };
-  return make("li", { class: kind === "repaired" ? "doubt" : "near" }, say(`memory-${kind}`, words));
+  const units = translations.map((translation) => translation?.memory?.[0] ?? {});
+  const exact = units.flatMap(({ kind }, i) => (kind === "exact" ? [i + 1] : []));
+  const said = units.map((unit, i) => unit.score < 1 && say(`memory-${unit.kind}`, { ...unit, where: where([i + 1], units.length), score: Math.round(100 * unit.score) }));
+  if (exact[0]) said.unshift(say("memory-exact", { where: where(exact, units.length) }));
+  return said.filter(Boolean).slice(0, MOST).map((line) => make("li", {}, line));
 }
 
 // The models that translated, and the languages between them where it took two.
