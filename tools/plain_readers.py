@@ -45,7 +45,9 @@ def bare(text: str, has_tags: bool = True) -> str:
     if has_tags:
         text = re.sub(r"<[^<>]*>|\[/?(?:b|i|u|code|url|center)\]", "", text)
     text = re.sub(r"\0[^\w\s<>&]{0,3}(?=\0)", "", text)
-    text = re.sub(r"^[\s\0]*\0\s*[,;:.!?)\]–—-]+(?=\s)", "", text)
+    text = re.sub(r"\0(?:\s?/\s?\0)+", "\0", text)
+    text = re.sub(r"([(“])\0(?:\s?[,;/|]\s?\0)+([)”])", "\0", text)
+    text = re.sub(r"^(?:[\s\0]*\0\s*[,;:.!?)\]–—-]+(?=\s))+", "", text)
     text = re.sub(r"[,;:–—-]\s*\0\s*(?=[.,;:!?)])", "", text)
     text = re.sub(r"([\"'])\s*\0\s*\1|\(\s*\0\s*\)|\[\s*\0\s*\]|“\s*\0\s*”", "\0", text)
     text = re.sub(r"\s*(?:\0\s*)+([.,:;!?)])", r"\1", text)
@@ -252,7 +254,9 @@ def read_docx(content: bytes) -> list[str]:
     return found
 
 
-_KEPT_FIELDS = re.compile(r"\s*(?:PAGE|NUMPAGES|DATE|TIME|SAVEDATE|CREATEDATE|SEQ)\b")
+_KEPT_FIELDS = re.compile(
+    r"\s*(?:PAGE|NUMPAGES|DATE|TIME|SAVEDATE|CREATEDATE|SEQ|DOCVARIABLE)\b"
+)
 
 
 def _without_fields(root: etree._Element) -> etree._Element:

@@ -101,7 +101,9 @@ def _our_comments(archive: ZipFile) -> set[str]:
 
 
 def _without_tongue(content: bytes, numbers: Container[str]) -> bytes:
-    root = etree.fromstring(content, etree.XMLParser(recover=True))
+    if not content.strip():  # as some programs have members
+        return content
+    root = etree.fromstring(content, etree.XMLParser(recover=True, huge_tree=True))
     for element in list(root.iter(etree.Element)):
         for key in list(element.attrib):
             if _TONGUE.fullmatch(etree.QName(key).localname):

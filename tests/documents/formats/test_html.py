@@ -301,6 +301,7 @@ def test_white_space_after_a_tag_stays_where_an_empty_one_is_inside_it() -> None
         '<sup><a href="page.html#a">[2]</a></sup>',
         "<sup>*</sup>",
         '<a href="#a" class="footnote-backref">↩</a>',
+        '<a href="#a">↩&nbsp;<sup>1</sup></a>',
     ],
 )
 def test_the_label_of_a_note_is_no_word_and_follows_its_own(label: str) -> None:

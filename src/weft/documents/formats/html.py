@@ -216,11 +216,12 @@ class _Reader:
         inside = self._tokens[place : self._ends[place]]
         if len(inside) > _LONGEST_LINK:
             return False
-        text = "".join(token.raw for token in inside if token.kind is Markup.TEXT)
+        raw = "".join(token.raw for token in inside if token.kind is Markup.TEXT)
+        text = decode(raw).strip()
         is_raised = any(token.name == "sup" for token in inside)
-        if is_raised and text.strip() and not any(map(str.isalpha, text)):
+        if is_raised and text and not any(map(str.isalpha, text)):
             return True
-        if not _LABEL.fullmatch(text.strip()):
+        if not _LABEL.fullmatch(text):
             return False
         return any(_is_of_note(token, is_raised) for token in inside)
 
