@@ -146,6 +146,15 @@ def test_fields_keep_their_code() -> None:
     assert '<w:t xml:space="preserve">May</w:t>' in translated(f"<w:p>{whole}</w:p>")
 
 
+def test_words_that_a_field_takes_from_elsewhere_stay_and_are_listed() -> None:
+    body = f"<w:p>{field('DOCVARIABLE Kind', run('Very &amp; urgent'))}</w:p>"
+    body += f"<w:p>{field('DOCPROPERTY Size', run('12'))}</w:p>"
+    document = opened(body)
+    assert [segment.text for segment in document.segments] == []
+    told = [str(note.text) for note in document.notes]
+    assert told == ["the result of a field stays: Very & urgent"]
+
+
 def test_a_table_of_contents() -> None:
     entry = (
         f"<w:p>{mark('begin')}<w:r><w:instrText>TOC \\o</w:instrText></w:r>{mark('separate')}"

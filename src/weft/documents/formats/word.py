@@ -120,7 +120,7 @@ class WordReader:
     def _paragraph(self, start: int) -> None:
         """Read a paragraph, and remember it if it has something to translate."""
         self._ranges = {}
-        events = with_fields(self._inside(start))
+        events = with_fields(self._inside(start), self._note_result)
         flow = read_flow(events)
         if not flow.text.segments:
             return
@@ -313,8 +313,14 @@ class WordReader:
             if tokens[n].name in ("delText", "t") and tokens[n].opens
         )
         if text.strip():
-            shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-            self.notes.append(Note(self._place, f"deleted text stays: {shown}"))
+            self._note_text("deleted text stays", text)
+
+    def _note_result(self, text: str) -> None:
+        self._note_text("the result of a field stays", text)
+
+    def _note_text(self, what: str, text: str) -> None:
+        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+        self.notes.append(Note(self._place, f"{what}: {shown}"))
 
 
 def _attribute(token: XmlToken, name: str) -> str:

@@ -4,17 +4,20 @@ Source: ECMA-376, part 1, section 17.16.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from weft.documents.document import Kind
 from weft.documents.formats.flow import NO_LOOK, Edge, Event, Look, Point, Words
 from weft.documents.formats.package import Parts, Stretch
+from weft.documents.formats.xml import decode_xml
 
 # whose results are words of the document, or of its title
 _TRANSLATED = {"HYPERLINK", "REF", "TOC", "INDEX", "QUOTE", "IF", "FORMTEXT"}
 _TRANSLATED |= {"TITLE", "SUBJECT", "STYLEREF"}
+# whose results are words that another place of the document, or a program, has
+_SHOWN = {"DOCVARIABLE", "DOCPROPERTY", "INCLUDETEXT", "AUTOTEXT", "FILLIN", "COMMENTS"}
 _WORD = re.compile(r"\s*(\w+)")
 
 
@@ -42,18 +45,22 @@ def keeps_result(code: str) -> bool:
     return found is None or found[1].upper() not in _TRANSLATED
 
 
-def with_fields(events: Iterable[Event]) -> Sequence[Event]:
+def with_fields(
+    events: Iterable[Event], note: Callable[[str], None]
+) -> Sequence[Event]:
     """Make one point of each field whose result is kept, and a pair around that of another.
 
-    Marks of a field that does not end in the paragraph stay points.
+    Marks of a field that does not end in the paragraph stay points. `note` is called with a kept
+    result that is words.
     """
-    return _FieldReader().read(events)
+    return _FieldReader(note).read(events)
 
 
 class _FieldReader:
     """Goes through the events of a paragraph once."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
         self._events: list[Event] = []
         self._fields: list[_Field] = []
         self._edges = [-1]  # the pairs that are open
@@ -92,6 +99,7 @@ class _FieldReader:
             return
         events = self._events[field.begin :]
         if field.result is None or keeps_result(field.code):
+            self._note_result(field)
             self._events[field.begin :] = [Point(_parts(events), Kind.KEPT)]
             return
         code = self._events[field.begin : field.result]
@@ -102,6 +110,15 @@ class _FieldReader:
         first = Edge(_raw(code), pair, may_part=True)
         last = Edge(_raw(events[-1:]), pair, True, may_part=True)
         self._events[field.begin :] = [first, *result, last]
+
+    def _note_result(self, field: _Field) -> None:
+        found = _WORD.match(field.code)
+        if found is None or found[1].upper() not in _SHOWN:
+            return
+        result = self._events[field.result :]
+        raw = "".join(event.raw for event in result if isinstance(event, Words))
+        if any(map(str.isalpha, text := decode_xml(raw))):
+            self._note(text)
 
 
 def _raw(events: Sequence[Event]) -> str:
