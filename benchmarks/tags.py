@@ -6,11 +6,16 @@ into it as into any translation. A pair of tags is right where it has the same w
 person's; what stands between words is right where it has the same words before it. Marks and spaces
 do not count. A pair is near where it is right but for a single word or letter at one of its ends.
 
+What the model reads, it writes itself. Of that, some are taken out of the person's translation one
+by one and put before and after each of its words: one is right where no other place is more
+probable for the model than the person's.
+
 FILE is a PO catalogue of reStructuredText or an XLIFF 1.2 file of a pair of languages, or two FTL
 files, the source's first.
 """
 
 import argparse
+import json
 import random
 import re
 from collections import Counter, defaultdict
@@ -29,10 +34,13 @@ from weft.documents.document import Document, Kind, Reading, Segment, Translated
 from weft.documents.formats.fluent import open_fluent
 from weft.documents.formats.restructured import read_restructured
 from weft.documents.formats.xliff import open_xliff
-from weft.documents.words import is_wide
+from weft.documents.kept import Span, spans, with_kept
+from weft.documents.words import is_wide, split_words
 from weft.documents.writing import write_segment
 from weft.predict import words
+from weft.predict.forcing import forced_log_probs
 
+MOST_READ = 2  # of a segment that are put elsewhere
 UNIT = re.compile(
     r"<source>(?P<source>.*?)</source>\s*<target[^>]*>(?P<target>.*?)</target>", re.S
 )
@@ -59,20 +67,23 @@ def main() -> None:
     parser.add_argument("--wrong", type=int, default=0, help="show so many that differ")
     asked = parser.parse_args()
     model = weft.load(asked.folder)
+    forms = json.loads((Path(asked.folder) / "config.json").read_text())["kept_forms"]
     cases = cases_of([Path(file) for file in asked.files])
     random.Random(1).shuffle(cases)
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     shown = 0
-    for case in cases[: asked.segments]:
+    for case in (read_case(case, forms) for case in cases[: asked.segments]):
+        counts[case.kind].update(read_right(model, case))
         written = placed(model, case)
-        right = judged(read(written, case.kind), case.target)
+        ours = read(written, case.kind)
+        right = judged(ours and with_kept(ours, forms), case.target)
         counts[case.kind].update(right)
         if shown < asked.wrong and right["wrong segments"]:
             shown += 1
             print(case.source.source, case.target.source, written, "", sep="\n")
     for kind, count in counts.items():
         print(kind)
-        for name in ("segments", "pairs", "points"):
+        for name in ("segments", "pairs", "points", "read"):
             share = 100 * count[f"right {name}"] / max(1, count[name])
             print(f"  {name}: {count[name]}, right {share:.1f} %")
         near = 100 * count["near pairs"] / max(1, count["pairs"])
@@ -89,6 +100,15 @@ def cases_of(files: Sequence[Path]) -> list[Case]:
         if Counter(raws(one)) == Counter(raws(other)) and one.text.strip():
             cases[source, target] = Case(one, other, kind)
     return list(cases.values())
+
+
+def read_case(case: Case, forms: Sequence[str]) -> Case:
+    """Return a case with what the model reads in its texts."""
+    return replace(
+        case,
+        source=with_kept(case.source, forms),
+        target=with_kept(case.target, forms),
+    )
 
 
 def raw_pairs(files: Sequence[Path]) -> Iterator[tuple[str, str, str]]:
@@ -158,6 +178,44 @@ def placed(model: weft.Translator, case: Case) -> str:
     ]
     segment = replace(case.source, keeps_numbers=False)
     return write_segment(segment, Translated(target, pairs))
+
+
+def read_right(model: weft.Translator, case: Case) -> Counter[str]:
+    """Count what the model reads in a segment, and what is most probable in the person's place.
+
+    Of what stands there several times, the first is looked at.
+    """
+    counts: Counter[str] = Counter()
+    engine = model.searcher
+    source = [*model.src_tokenizer.encode(" ".join(case.source.text.split())), EOS_ID]
+    text = case.target.text
+    seen: set[str] = set()
+    for span in spans(text, case.target.kept):
+        if span.raw in seen or span.raw not in case.source.kept:
+            continue
+        seen.add(span.raw)
+        counts["all read"] += 1
+        if len(seen) > MOST_READ:
+            continue
+        texts = [text, *elsewhere(text, span)]
+        targets = [[*model.tgt_tokenizer.encode(one), EOS_ID] for one in texts]
+        log_probs = forced_log_probs(engine, [source] * len(targets), targets)
+        totals = list(map(sum, log_probs))
+        counts["read"] += 1
+        counts["right read"] += totals[0] >= max(totals)
+    return counts
+
+
+def elsewhere(text: str, span: Span) -> Iterator[str]:
+    """Yield a text with what is at a place moved to every other one between words."""
+    rest = " ".join(
+        (text[: span.start].rstrip() + " " + text[span.end :].lstrip()).split()
+    )
+    own = solid(text, span.start)
+    places = {word.start for word in split_words(rest)} | {len(rest)}
+    for place in sorted(places):
+        if solid(rest, place) != own:
+            yield " ".join((rest[:place], span.raw, rest[place:])).strip()
 
 
 def judged(ours: Segment | None, theirs: Segment) -> Counter[str]:

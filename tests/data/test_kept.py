@@ -15,7 +15,11 @@ from weft.data.kept import bare, form_of, learn_forms
         ("{0}", "{0"),
         ("#", "#"),
         ("list", ""),
-        (":ref:`a b`", ""),
+        (":ref:`a b`", ":a:`a"),
+        ("``a // b``", "``a"),
+        ("``-``", "``a"),
+        ("{ a }", ""),
+        ("https://x.org", "://"),
         ("", ""),
     ],
 )

@@ -11,10 +11,11 @@ SAMPLED = 200_000  # pairs that are looked at
 # so often a form must have stood on both sides, and in so large a part of its pairs
 _LEAST = 200
 _LEAST_SHARE = 0.9
-_SIGN = re.compile(r"[`{}%<>@\\$#]")
+_ADDRESS = re.compile(r"\w+://")
+_SIGN = re.compile(r"[`{}%<>@\\$#]|://")
 _OPENING = "([\"'“‘«„（「『【《"
 _CLOSING = ".,;:!?)]\"'”’»…，。！？；：、）」』】》"
-_FORM = re.compile(r"(?P<role>:[\w.+-]+:)?(?P<signs>[^\w\s]*)(?P<next>.?)", re.DOTALL)
+_FORM = re.compile(r"(?P<role>:[\w.+-]+:)?(?P<signs>([^\w\s])\3*+)", re.DOTALL)
 
 
 def bare(run: str) -> str:
@@ -23,21 +24,27 @@ def bare(run: str) -> str:
 
 
 def form_of(run: str) -> str:
-    """Return the form of a bare run: the signs that it begins with, and whether a letter (a) or a
-    digit (0) follows; "" where it begins with no sign, or has white space in it.
+    """Return the form of a bare run: the sign that it begins with, as often as it stands there, and
+    whether a letter (a) or a digit (0) is next. An address of the web has a form of its own.
 
-        >>> form_of(":class:`list`"), form_of("%1"), form_of("list")
-        (':a:`a', '%0', '')
+    "" where it begins with no sign, or has white space in it and does not end as it begins.
+
+        >>> form_of(":class:`list`"), form_of("``-x``"), form_of("%1"), form_of("list")
+        (':a:`a', '``a', '%0', '')
     """
+    if _ADDRESS.match(run):
+        return "://"
     found = _FORM.match(run)
-    if found is None or any(map(str.isspace, run)):
+    if found is None:
         return ""
-    signs = (":a:" if found["role"] else "") + found["signs"]
-    if not signs:
+    signs = found["signs"]
+    is_closed = len(run) > 2 * len(signs) and run.endswith(signs)
+    if any(map(str.isspace, run)) and not is_closed:
         return ""
-    following = found["next"]
+    following = next(filter(str.isalnum, run[found.end() :]), "")
     kind = "0" if following.isdigit() else "a"
-    return signs + (kind if following else "")
+    is_all = not following and not is_closed
+    return (":a:" if found["role"] else "") + signs + ("" if is_all else kind)
 
 
 def learn_forms(src: Sequence[str], tgt: Sequence[str]) -> tuple[str, ...]:

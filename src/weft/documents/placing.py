@@ -5,9 +5,10 @@ where its neighbours went. Pairs are nested as in the source, whatever the align
 are boundaries: boundary b is before word b of the translation, marks counted as words.
 """
 
+import re
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -23,6 +24,9 @@ _NEIGHBOURS = 3
 _ORDER = 0.45
 # share of the words that must be aligned for an alignment to be of use
 _LEAST_ALIGNED = 0.25
+# letters and digits of a text that is looked for as it is, and the value of where it is found
+_LEAST_SAME = 2
+_SURE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -61,20 +65,24 @@ def cuts_of(translated: Translated) -> tuple[set[int], set[int]]:
 
 def place(
     segment: Segment,
+    translation: str,
     src: Sequence[Word],
     tgt: Sequence[Word],
     targets: Sequence[Sequence[int]],
 ) -> list[Placed]:
     """Return the items' places in the order in which they are written, pairs well nested.
 
-    `targets` are the words that each source word became. Where these say too little, items keep
-    their order and go to proportional places.
+    `targets` are the words that each source word became. A pair whose text stands in the
+    translation as it is goes around that. Where targets say too little, items keep their order and
+    go to proportional places.
     """
     boundaries = _source_boundaries(segment.items, src)
     root = _tree(segment.items, boundaries, len(src))
-    if not _is_useful(targets, src, tgt) or not _is_small(segment.items, boundaries):
+    same = _same_runs(segment, translation, tgt)
+    is_useful = bool(same) or _is_useful(targets, src, tgt)
+    if not is_useful or not _is_small(segment.items, boundaries):
         return _proportional(segment.items, boundaries, len(src), len(tgt))
-    placer = _Placer(targets, tgt, len(src))
+    placer = _Placer(targets, tgt, len(src), same)
     placer.place(root)
     return _in_order(root)
 
@@ -173,13 +181,46 @@ def _order(node: _Node) -> tuple[int, int, int]:
     return node.start, node.end, node.open
 
 
+def _same_runs(
+    segment: Segment, translation: str, tgt: Sequence[Word]
+) -> dict[int, "_Run"]:
+    """Return the words of pairs whose text stands in the translation as often as in the source,
+    each at its own.
+    """
+    starts = {word.start: number for number, word in enumerate(tgt)}
+    ends = {word.end: number + 1 for number, word in enumerate(tgt)}
+    runs = {}
+    for number, item in enumerate(segment.items):
+        if item.kind is not Kind.OPEN or item.partner is None:
+            continue
+        begin = item.end
+        inside = segment.text[begin : segment.items[item.partner].start].strip()
+        if sum(map(str.isalnum, inside)) < _LEAST_SAME:
+            continue
+        whole = re.compile(rf"(?<!\w){re.escape(inside)}(?!\w)", re.ASCII)
+        own = [found.start() for found in whole.finditer(segment.text)]
+        there = [found.span() for found in whole.finditer(translation)]
+        before = sum(place < begin for place in own)
+        if len(own) != len(there) or before >= len(there):
+            continue
+        start, end = there[before]
+        if start in starts and end in ends:
+            runs[number] = _Run(starts[start], ends[end], _SURE)
+    return runs
+
+
 class _Placer:
     """Places the nodes of a tree by an alignment, parents first."""
 
     def __init__(
-        self, targets: Sequence[Sequence[int]], tgt: Sequence[Word], num_src: int
+        self,
+        targets: Sequence[Sequence[int]],
+        tgt: Sequence[Word],
+        num_src: int,
+        same: Mapping[int, "_Run"],
     ) -> None:
         self._targets = targets
+        self._same = same
         self._tgt = tgt
         self._num_src = num_src
         counts = Counter(number for numbers in targets for number in numbers)
@@ -223,6 +264,9 @@ class _Placer:
 
         Each link from outside counts against it.
         """
+        same = self._same.get(pair.open)
+        if same is not None and taken.is_free(same.start, same.end):
+            return same
         inside = Counter(
             number
             for source in range(pair.first, pair.last)

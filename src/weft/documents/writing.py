@@ -49,7 +49,9 @@ class _Writer:
         self._whites = {id(item): whites for item, whites in places}
 
     def text(self) -> str:
-        placed = place(self._segment, self._src, self._tgt, self._targets)
+        placed = place(
+            self._segment, self._translation, self._src, self._tgt, self._targets
+        )
         at: defaultdict[int, list[Item]] = defaultdict(list)
         for entry in placed:
             at[entry.boundary].append(self._segment.items[entry.item])
