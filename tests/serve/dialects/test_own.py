@@ -1,5 +1,6 @@
 """Weft's own routes: all that is known of a translation."""
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -130,6 +131,28 @@ def placed(document: TextDocument, translation: str, words: list[WordReport]) ->
     written = write_segment(segment, Translated(translation, pairs))
     text = document.write([Written(written)])
     return Answer(text, "en", None, document, (prediction,), (written,), ("m",))
+
+
+def test_quality_and_its_marks_are_told_where_they_are_known() -> None:
+    source = SourceWord(0, "ab", 0, 2)
+    word = WordReport("AB", 0, 2, -0.1, [source], 0.25)
+    plain = placed(read_plain("ab"), "AB", [word])
+    assert plain.quality() is None
+    assert plain.marks() == []
+    doubted = replace(
+        plain.predictions[0],
+        tokens=["AB"],
+        quality=0.6,
+        omitted=[source],
+        doubled=["AB AB"],
+    )
+    found = replace(plain, predictions=(doubted,))
+    assert found.quality() == 0.6
+    assert found.marks() == ["omission", "doubled"]
+    assert words_of(found)[0]["quality"] == 0.25
+    assert replace(plain, predictions=(doubted, doubted)).quality() == 0.6
+    other = replace(doubted, quality=None)
+    assert replace(plain, predictions=(doubted, other)).quality() is None
 
 
 def test_the_source_is_detected_unless_it_is_said(ask: TestClient) -> None:

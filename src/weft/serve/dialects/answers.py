@@ -98,6 +98,15 @@ class Answer:
         scores = [prediction.score for prediction in self.predictions]
         return _mean([score for score in scores if score is not None])
 
+    def quality(self) -> float | None:
+        """Return the share of its words that is expected to be right; None where that is not known
+        of all its segments.
+        """
+        known = [one.quality for one in self.predictions if one.tokens]
+        if not known or None in known:
+            return None
+        return _mean([quality for quality in known if quality is not None])
+
     def marks(self) -> list[str]:
         """Return what may be wrong with it, in words that do not change."""
         every = self.predictions
@@ -107,6 +116,8 @@ class Answer:
             "short": any(prediction.short for prediction in every),
             "unsure": any(prediction.unsure for prediction in every),
             "empty": any(prediction.empty for prediction in every),
+            "omission": any(prediction.omitted for prediction in every),
+            "doubled": any(prediction.doubled for prediction in every),
         }
         return [name for name, holds in marks.items() if holds]
 

@@ -327,6 +327,8 @@ def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any
         "unknown_words": answer.unknown_words(),
         "n_best": answer.n_best(wish.alternatives + 1),
     }
+    if (quality := answer.quality()) is not None:
+        row["quality"] = quality
     if wish.words:
         row["words"] = words_of(answer)
     if wish.memory:

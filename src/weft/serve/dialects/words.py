@@ -30,17 +30,22 @@ class Pieces:
 
 
 def words_of(answer: Answer) -> list[dict[str, Any]]:
-    """Return the words of a translation in their order. Characters are counted in Unicode."""
-    return [
-        {
+    """Return the words of a translation in their order, with their quality where it is known.
+    Characters are counted in Unicode.
+    """
+    rows = []
+    for word in _placed(answer):
+        row: dict[str, Any] = {
             "text": word.text,
             "start": word.start,
             "end": word.end,
             "probability": word.probability,
             "source": [list(place) for place in word.source],
         }
-        for word in _placed(answer)
-    ]
+        if word.quality is not None:
+            row["quality"] = word.quality
+        rows.append(row)
+    return rows
 
 
 def aligned_pieces(source: str, answer: Answer) -> Pieces:
@@ -73,6 +78,7 @@ class _Word:
     end: int
     probability: float
     source: tuple[Range, ...]
+    quality: float | None = None
 
 
 def _placed(answer: Answer) -> Iterator[_Word]:
@@ -101,6 +107,7 @@ def _placed(answer: Answer) -> Iterator[_Word]:
                     tgt_start + found[1],
                     word.probability,
                     tuple(_moved(sources, source, src_start)),
+                    word.quality,
                 )
         src_start += len(segment.source)
         tgt_start += len(written)
