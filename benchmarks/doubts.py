@@ -64,24 +64,19 @@ def main() -> None:
     translator.doubts = replace(translator.doubts, quality=learned.quality)
     references = [translator.tgt_tokenizer.normalize(text) for text in test.tgt]
     predictions = translator.translate(test.src, doubts=True)
-    _words(translator, predictions, test.src, references)
+    read = translator.score(test.src, references, alignments=True)
+    _words(predictions, read)
     _sentences(predictions, references)
     _own(predictions)
-    _edited(translator, test.src, references)
+    _edited(translator, test.src, read)
 
 
 def _every_other(text: ParallelText, first: int) -> ParallelText:
     return text.select(range(first, len(text), 2))
 
 
-def _words(
-    translator: Translator,
-    predictions: Sequence[Prediction],
-    sources: Sequence[str],
-    references: Sequence[str],
-) -> None:
+def _words(predictions: Sequence[Prediction], read: Sequence[Prediction]) -> None:
     """Print how well wrong words are told."""
-    read = translator.score(sources, references, alignments=True)
     quality: list[float] = []
     plain: list[float] = []
     right: list[bool] = []
@@ -152,44 +147,43 @@ def _own(predictions: Sequence[Prediction]) -> None:
 
 
 def _edited(
-    translator: Translator, sources: Sequence[str], references: Sequence[str]
+    translator: Translator, sources: Sequence[str], read: Sequence[Prediction]
 ) -> None:
     """Print how many edited and untouched references are flagged."""
     draw = random.Random(7)
-    has_spaces = " " in references[0].strip()
-    words = [one.split() if has_spaces else list(one) for one in references]
-    order = [i for i in range(len(words)) if len(words[i]) >= LEAST_WORDS]
+    order = [i for i, one in enumerate(read) if len(one.words or ()) >= LEAST_WORDS]
     draw.shuffle(order)
     chosen = order[: 2 * NUM_EDITED]
     half = len(chosen) // 2
     kinds = {
         "a phrase taken out": (chosen[:half], _without),
         "a phrase doubled": (chosen[half:], _twice),
-        "untouched": (chosen, lambda one, begin, end: one),
+        "untouched": (chosen, lambda text, begin, end: text),
     }
     for name, (places, edit) in kinds.items():
         edited = []
         for place in places:
+            words = read[place].words or []
             length = draw.choice(PHRASES)
-            begin = draw.randrange(len(words[place]) - length)
-            parts = edit(words[place], begin, begin + length)
-            edited.append((" " if has_spaces else "").join(parts))
-        read = translator.score([sources[i] for i in places], edited, doubts=True)
-        omitted = sum(bool(one.omitted) for one in read)
-        doubled = sum(bool(one.doubled) for one in read)
-        either = sum(bool(one.omitted or one.doubled) for one in read)
+            first = draw.randrange(len(words) - length)
+            begin, end = words[first].start, words[first + length].start
+            edited.append(edit(read[place].text, begin, end))
+        found = translator.score([sources[i] for i in places], edited, doubts=True)
+        omitted = sum(bool(one.omitted) for one in found)
+        doubled = sum(bool(one.doubled) for one in found)
+        either = sum(bool(one.omitted or one.doubled) for one in found)
         print(
-            f"  {len(read)} references, {name}: {either / len(read):.1%} flagged "
+            f"  {len(found)} references, {name}: {either / len(found):.1%} flagged "
             f"(omission {omitted}, doubled {doubled})"
         )
 
 
-def _without(words: list[str], begin: int, end: int) -> list[str]:
-    return words[:begin] + words[end:]
+def _without(text: str, begin: int, end: int) -> str:
+    return text[:begin] + text[end:]
 
 
-def _twice(words: list[str], begin: int, end: int) -> list[str]:
-    return words[:end] + words[begin:]
+def _twice(text: str, begin: int, end: int) -> str:
+    return text[:end] + text[begin:]
 
 
 if __name__ == "__main__":

@@ -166,6 +166,12 @@ def test_weights_are_known_by_name() -> None:
         ("a big dog and a big dog", "ein großer Hund und ein großer Hund", ""),
         ("a b a b a", "x y", "a b"),
         (". . . . . .", "x", ""),
+        ("标准 库 标准 库 的", "the library", "标准库"),
+        ("标准库标 准库 的", "the library", "标准库"),  # cut otherwise
+        ("研究 研究 它", "study it", ""),  # two characters
+        ("在 Python 中 在 Python 中", "in it", "在 Python中"),
+        ("我 喜欢 标准 库 模块 , 标准 库 模块 好", "I like it", ""),  # five, apart
+        ("我 喜欢 标准 库 模块 的 , 标准 库 模块 的 好", "I like it", "标准库模块的"),
         ("", "", ""),
     ],
 )
