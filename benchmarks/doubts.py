@@ -28,6 +28,7 @@ from weft.cli.models import opened
 from weft.data.corpus import ParallelText
 from weft.evaluation.tags import area_under_curve, right_words
 from weft.predict.prediction import Prediction
+from weft.predict.segments import joiner
 from weft.predict.translator import Translator
 from weft.run.judging.quality import learn_quality
 from weft.tasks.translation import Translation
@@ -151,7 +152,10 @@ def _edited(
 ) -> None:
     """Print how many edited and untouched references are flagged."""
     draw = random.Random(7)
-    order = [i for i, one in enumerate(read) if len(one.words or ()) >= LEAST_WORDS]
+    has_spaces = joiner(translator.tgt_lang) != ""
+    order = [
+        i for i, one in enumerate(read) if len(_starts(one, has_spaces)) >= LEAST_WORDS
+    ]
     draw.shuffle(order)
     chosen = order[: 2 * NUM_EDITED]
     half = len(chosen) // 2
@@ -163,10 +167,10 @@ def _edited(
     for name, (places, edit) in kinds.items():
         edited = []
         for place in places:
-            words = read[place].words or []
+            starts = _starts(read[place], has_spaces)
             length = draw.choice(PHRASES)
-            first = draw.randrange(len(words) - length)
-            begin, end = words[first].start, words[first + length].start
+            first = draw.randrange(len(starts) - length)
+            begin, end = starts[first], starts[first + length]
             edited.append(edit(read[place].text, begin, end))
         found = translator.score([sources[i] for i in places], edited, doubts=True)
         omitted = sum(bool(one.omitted) for one in found)
@@ -176,6 +180,14 @@ def _edited(
             f"  {len(found)} references, {name}: {either / len(found):.1%} flagged "
             f"(omission {omitted}, doubled {doubled})"
         )
+
+
+def _starts(one: Prediction, has_spaces: bool) -> list[int]:
+    """Return where the words of a text begin; with spaces, those behind one."""
+    starts = [word.start for word in one.words or ()]
+    if has_spaces:
+        starts = [start for start in starts if one.text[:start][-1:].isspace()]
+    return starts
 
 
 def _without(text: str, begin: int, end: int) -> str:

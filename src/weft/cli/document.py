@@ -391,7 +391,9 @@ def _done(
 
 
 def _as_objects(words: "Sequence[SourceWord] | None") -> list[dict[str, Any]] | None:
-    return None if words is None else [dict(vars(word)) for word in words]
+    if words is None:
+        return None
+    return [dict(vars(word)) for word in words]
 
 
 def _report(

@@ -16,12 +16,15 @@ def right_words(words: Sequence[str], reference: Sequence[str]) -> list[bool]:
     is_right = [False] * len(words)
     i, j = len(words), len(reference)
     while i and j:
+        above = costs[i - 1]
+        cost = costs[i][j]
         is_same = words[i - 1] == reference[j - 1]
-        if costs[i][j] == costs[i - 1][j - 1] + (not is_same):
+        replaced = above[j - 1] + (not is_same)
+        if cost == replaced:
             i -= 1
             j -= 1
             is_right[i] = is_same
-        elif costs[i][j] == costs[i - 1][j] + 1:
+        elif cost == above[j] + 1:
             i -= 1
         else:
             j -= 1
@@ -36,7 +39,10 @@ def _costs(words: Sequence[str], reference: Sequence[str]) -> list[list[int]]:
         row = [number]
         for j, other in enumerate(reference):
             replaced = above[j] + (word != other)
-            row.append(min(replaced, above[j + 1] + 1, row[j] + 1))
+            deleted = above[j + 1] + 1
+            inserted = row[j] + 1
+            cheapest = min(replaced, deleted, inserted)
+            row.append(cheapest)
         costs.append(row)
     return costs
 
@@ -53,6 +59,9 @@ def area_under_curve(scores: ArrayLike, is_positive: ArrayLike) -> float:
     if not num_positive or not num_negative:
         return 0.5
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    above = ranks[place][positive].sum() - num_positive * (num_positive + 1) / 2
+    last = np.cumsum(counts)
+    ranks = last - (counts - 1) / 2
+    in_all = ranks[place][positive].sum()
+    least = num_positive * (num_positive + 1) / 2
+    above = in_all - least
     return float(above / (num_positive * num_negative))

@@ -1,9 +1,7 @@
-"""Given translations, read by a model: the log-probability of each of their tokens.
-
-Shapes: B rows, T target tokens.
-"""
+"""Given translations, read by a model: the log-probability of each of their tokens."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -23,28 +21,35 @@ def forced_log_probs(
         return _position_by_position(decoder, targets)
     inputs = _all_at_once(targets)
     best, _, _ = decoder.step(inputs, 1)
-    ends = np.cumsum([len(target) for target in targets])
-    parts: list[list[float]] = [
-        part.tolist() for part in np.split(best[:, 0], ends[:-1])
-    ]
-    return parts
+    found = iter(best[:, 0].tolist())
+    log_probs = []
+    for target in targets:
+        part = islice(found, len(target))
+        log_probs.append(list(part))
+    return log_probs
 
 
 def _all_at_once(targets: Sequence[Sequence[int]]) -> StepInput:
     """Return a step that reads every token of the targets, each alone in its beam."""
-    lengths = [len(target) for target in targets]
-    sentences = np.repeat(np.arange(len(targets)), lengths)
-    positions = np.concatenate([np.arange(length) for length in lengths])
-    tokens = [token for target in targets for token in (BOS_ID, *target[:-1])]
-    forced = [token for target in targets for token in target]
+    sentences: list[int] = []
+    positions: list[int] = []
+    tokens: list[int] = []
+    forced: list[int] = []
+    for number, target in enumerate(targets):
+        sentences += [number] * len(target)
+        positions += range(len(target))
+        tokens += (BOS_ID, *target[:-1])
+        forced += target
     # all ancestors stand at beam index 0: one row serves for all
-    ancestors = np.zeros((1, max(lengths)), np.int32)
+    longest = max(map(len, targets))
+    shape = len(tokens), longest
+    ancestors = np.zeros((1, longest), np.int32)
     return StepInput(
-        sentences,
+        np.array(sentences),
         np.zeros_like(sentences),
-        positions,
+        np.array(positions),
         np.array(tokens, np.int32),
-        np.broadcast_to(ancestors, (len(tokens), max(lengths))),
+        np.broadcast_to(ancestors, shape),
         forced=np.array(forced, np.int32),
     )
 
@@ -53,23 +58,28 @@ def _position_by_position(
     decoder: Decoder, targets: Sequence[Sequence[int]]
 ) -> list[list[float]]:
     """Read the targets side by side; what is read behind the end of one is not looked at."""
+    count = len(targets)
     longest = max(map(len, targets))
-    filled = [[*target, *[EOS_ID] * (longest - len(target))] for target in targets]
-    ids = np.array(filled, np.int32)
-    newest = np.full(len(targets), BOS_ID, np.int32)
-    rows = np.arange(len(targets))
-    columns = []
+    ids = np.full((count, longest), EOS_ID, np.int32)
+    for row, target in zip(ids, targets, strict=True):
+        row[: len(target)] = target
+    newest = np.full(count, BOS_ID, np.int32)
+    rows = np.arange(count)
+    log_probs: list[list[float]] = [[] for _ in targets]
     for position in range(longest):
+        wanted = ids[:, position]
         inputs = StepInput(
             rows,
             np.zeros_like(rows),
             np.full_like(rows, position),
             newest,
-            np.zeros((len(rows), position + 1), np.int32),
-            forced=ids[:, position],
+            np.zeros((count, position + 1), np.int32),
+            forced=wanted,
         )
         best, _, _ = decoder.step(inputs, 1)
-        columns.append(best[:, 0])
-        newest = ids[:, position]
-    log_probs: list[list[float]] = np.stack(columns, axis=1).tolist()
-    return [row[: len(target)] for row, target in zip(log_probs, targets, strict=True)]
+        for found, log_prob in zip(log_probs, best[:, 0].tolist(), strict=True):
+            found.append(log_prob)
+        newest = wanted
+    for found, target in zip(log_probs, targets, strict=True):
+        del found[len(target) :]
+    return log_probs

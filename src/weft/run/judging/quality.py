@@ -31,7 +31,7 @@ LEAST_GAIN = (
     0.05  # of the area under the curve, for which more than the probability is kept
 )
 # of the untouched references of dev; of others, fewer than one in twenty are flagged
-FALSE_ALARMS = 0.025
+FALSE_ALARMS = 0.02
 LEAST_FOUND = 0.3  # of the references with a gap, for which omissions are told at all
 
 _PHRASES = (3, 3, 3, 4, 5)  # lengths of what is taken out
@@ -205,7 +205,7 @@ def _by_halves(
 
 
 def fit(features: Doubles, wanted: Doubles, ridge: float) -> Logistic:
-    """Fit a logistic regression by Newton's method, each feature brought to mean 0 and deviation
+    """Learn a logistic regression by Newton's method, each feature brought to mean 0 and deviation
     1, in which the squares of the weights cost `ridge` / 2 each. A feature that is always the same
     has no weight.
     """
