@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from weft.evaluation.tags import area_under_curve, right_words
 from weft.run.judging.words import edits
 
-WORDS = st.lists(st.sampled_from("abc"), max_size=7)
+WORDS = st.text("abc", max_size=7).map(list)
 
 
 @pytest.mark.parametrize(
