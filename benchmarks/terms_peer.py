@@ -7,6 +7,8 @@ the sentences that have a term, an English noun and the one of its renderings in
 that the reference has once. Each sentence has a glossary of its own, and is translated alone. The
 table has the share of terms that stand exactly once as a word, not at all, and more often, BLEU,
 and seconds of CPU for all sentences. Also said is how many greedy translations of both are equal.
+With --other each term is a rendering that neither the reference has nor the model without terms:
+the table then also says how many left the word standing that the model would have written.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -44,20 +46,30 @@ MOST_RENDERINGS = 5
 BEAM = 5
 LARGE_BEAM = 20  # what Sockeye recommends for constraints
 LENGTH_PENALTY = 1.0
+SEARCH: dict[str, Any] = {"beam_size": BEAM, "length_penalty": LENGTH_PENALTY}
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A source word and what it becomes; in the place of what, if that is known."""
+
+    word: str
+    noun: str
+    own: str = ""
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A pair of texts, and terms of it: a source word and what it becomes."""
+    """A pair of texts, and terms of it."""
 
     source: str
     reference: str
-    terms: tuple[tuple[str, str], ...]
+    terms: tuple[Demand, ...]
 
     @property
     def glossary(self) -> Glossary:
         """Return the terms alone."""
-        return Glossary(tuple(Entry((word,), (term,)) for word, term in self.terms))
+        return Glossary(tuple(Entry((one.word,), (one.noun,)) for one in self.terms))
 
 
 @dataclass(frozen=True)
@@ -119,9 +131,33 @@ def with_terms(
             if counts[word.lower()] == 1 and len(here) == 1:
                 terms.setdefault(here[0], word)
         if terms:
-            pairs_of = tuple((word, noun) for noun, word in terms.items())
-            sentences.append(Sentence(source, reference, pairs_of))
+            demands = tuple(Demand(word, noun) for noun, word in terms.items())
+            sentences.append(Sentence(source, reference, demands))
     return sentences
+
+
+def with_others(
+    sentences: Sequence[Sentence],
+    known: Mapping[str, Sequence[str]],
+    translations: Sequence[str],
+) -> list[Sentence]:
+    """Return the sentences with other terms: those that neither text has, where the translation has
+    one of the others.
+    """
+    changed = []
+    for sentence, translation in zip(sentences, translations, strict=True):
+        written = Counter(WORD.findall(translation))
+        present = {*written, *WORD.findall(sentence.reference)}
+        demands: dict[str, Demand] = {}
+        for term in sentence.terms:
+            nouns = known[term.word.lower()]
+            own = [noun for noun in nouns if written[noun] == 1]
+            others = [noun for noun in nouns if noun not in present]
+            if len(own) == 1 and others:
+                demands.setdefault(others[0], Demand(term.word, others[0], own[0]))
+        if demands:
+            changed.append(replace(sentence, terms=tuple(demands.values())))
+    return changed
 
 
 def by_weft(
@@ -139,12 +175,11 @@ def by_weft(
 
 def weft_outcomes(model: Translator, sentences: Sequence[Sentence]) -> list[Outcome]:
     """Translate greedily, with a beam, and with that and each sentence's glossary."""
-    beam: dict[str, Any] = {"beam_size": BEAM, "length_penalty": LENGTH_PENALTY}
 
     def bound(sentence: Sentence) -> str:
         return (
             model.with_glossary(sentence.glossary)
-            .translate(sentence.source, **beam)[0]
+            .translate(sentence.source, **SEARCH)[0]
             .text
         )
 
@@ -157,7 +192,7 @@ def weft_outcomes(model: Translator, sentences: Sequence[Sentence]) -> list[Outc
         by_weft(
             "Weft, no terms",
             sentences,
-            lambda one: model.translate(one.source, **beam)[0].text,
+            lambda one: model.translate(one.source, **SEARCH)[0].text,
         ),
         by_weft("Weft, terms", sentences, bound),
     ]
@@ -177,7 +212,11 @@ RUNS: dict[str, dict[str, Any]] = {
 
 
 def sockeye_outcomes(
-    python: str, task: Any, model: Translator, sentences: Sequence[Sentence]
+    python: str,
+    runs: Sequence[str],
+    task: Any,
+    model: Translator,
+    sentences: Sequence[Sentence],
 ) -> list[Outcome]:
     """Let Sockeye translate with the same weights and ids."""
     src, tgt = model.src_tokenizer, model.tgt_tokenizer
@@ -198,8 +237,10 @@ def sockeye_outcomes(
             "scale": weights.embedding_scale,
             "length_penalty": LENGTH_PENALTY,
             "sources": [src.encode(one.source) for one in sentences],
-            "terms": [[tgt.encode(term) for _, term in one.terms] for one in sentences],
-            "runs": list(RUNS.values()),
+            "terms": [
+                [tgt.encode(term.noun) for term in one.terms] for one in sentences
+            ],
+            "runs": [RUNS[name] for name in runs],
         }
         job.write_text(json.dumps(content), "utf-8")
         command = [python, str(HERE / "terms_sockeye.py"), str(job), str(answers)]
@@ -207,7 +248,7 @@ def sockeye_outcomes(
         subprocess.run(command, check=True, env=env)
         found = json.loads(answers.read_text("utf-8"))
     outcomes = []
-    for name, answer in zip(RUNS, found, strict=True):
+    for name, answer in zip(runs, found, strict=True):
         texts = [tgt.decode(ids).strip() for ids in answer["ids"]]
         outcomes.append(Outcome(name, texts, answer["seconds"]))
     return outcomes
@@ -216,13 +257,16 @@ def sockeye_outcomes(
 def row(outcome: Outcome, sentences: Sequence[Sentence], measure: float) -> str:
     """Return a row of the table; seconds also as a multiple of `measure`."""
     counts: Counter[int] = Counter()
+    num_own = 0
     for sentence, text in zip(sentences, outcome.texts, strict=True):
         words = WORD.findall(text)
-        counts.update(min(words.count(term), 2) for _, term in sentence.terms)
+        counts.update(min(words.count(term.noun), 2) for term in sentence.terms)
+        num_own += sum(term.own in words for term in sentence.terms)
     shares = [f"{counts[times] / counts.total():.1%}" for times in (1, 0, 2)]
+    own = f"{num_own / counts.total():.1%}" if sentences[0].terms[0].own else ""
     references = [[sentence.reference for sentence in sentences]]
     bleu = sacrebleu.corpus_bleu(list(outcome.texts), references).score
-    cells = [outcome.name, *shares, f"{bleu:.1f}", f"{outcome.seconds:.1f}"]
+    cells = [outcome.name, *shares, own, f"{bleu:.1f}", f"{outcome.seconds:.1f}"]
     return f"| {' | '.join(cells)} | {outcome.seconds / measure:.1f} |"
 
 
@@ -232,6 +276,10 @@ def main() -> None:
     parser.add_argument("folder", help="a translator from English to German")
     parser.add_argument("--sockeye", help="a Python that has Sockeye 2.3.24")
     parser.add_argument("--part", choices=PARTS, default=PARTS[0])
+    parser.add_argument(
+        "--other", action="store_true", help="terms that no one would have written"
+    )
+    parser.add_argument("--runs", nargs="+", choices=RUNS, default=list(RUNS))
     parser.add_argument("--sentences", type=int, help="the first so many alone")
     parser.add_argument("--outputs", type=Path, help="a file for all translations")
     asked = parser.parse_args()
@@ -246,18 +294,21 @@ def main() -> None:
     sentences = with_terms(read_pairs(asked.part), known)[: asked.sentences]
     task = load_task(Path(asked.folder), "float32", "auto")
     model = task.predictor()
+    if asked.other:
+        plain = model.translate([one.source for one in sentences], **SEARCH)
+        sentences = with_others(sentences, known, [one.text for one in plain])
     outcomes = weft_outcomes(model, sentences)
     measure = outcomes[-1].seconds
     if asked.sockeye:
-        outcomes += sockeye_outcomes(asked.sockeye, task, model, sentences)
+        outcomes += sockeye_outcomes(asked.sockeye, asked.runs, task, model, sentences)
     count = sum(len(sentence.terms) for sentence in sentences)
     print(f"{len(sentences)} sentences, {count} terms\n")
-    print("| | once | absent | twice | BLEU | seconds | times Weft with terms |")
-    print("|---|---|---|---|---|---|---|")
+    print("| | once | absent | twice | own | BLEU | seconds | times Weft with terms |")
+    print("|---|---|---|---|---|---|---|---|")
     for outcome in outcomes:
         print(row(outcome, sentences, measure))
     greedy = [one.texts for one in outcomes if one.name.endswith("greedy")]
-    if asked.sockeye:
+    if len(greedy) > 1:
         same = sum(one == other for one, other in zip(*greedy, strict=True))
         print(f"\ngreedy translations that are equal: {same} of {len(sentences)}")
     if asked.outputs:

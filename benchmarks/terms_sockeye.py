@@ -12,6 +12,7 @@ import json
 import logging
 import sys
 import time
+import warnings
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,7 @@ def answered(search: Any, job: Any, run: Any) -> Any:
 def main() -> None:
     """Answer a job."""
     logging.disable(logging.INFO)
+    warnings.simplefilter("ignore")  # of parameters that a search has used already
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     found = loaded(job)
     words = vocabulary(found.output_layer_vocab_size)
