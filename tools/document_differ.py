@@ -410,7 +410,7 @@ def diff_strings(original: bytes, translated: bytes) -> list[str]:
     frames = [value.sub(r"\1\3", text).splitlines() for text in texts]
     variables = [
         [
-            sorted(re.findall(r"%\d*\$?[@dfs]", found[1]))
+            sorted(re.findall(r"%\d*\$?[@dfs]", found[2]))
             for found in value.finditer(text)
         ]
         for text in texts
