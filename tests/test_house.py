@@ -82,7 +82,8 @@ data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer
 data.windows: data.batches data.store data.streams data.tokenizer
 data.label_batches: data.batches data.store data.tokenizer
-data.texts: config data.base data.builtin data.check data.corpus data.documents data.labelled data.signature data.split
+data.texts: config data.base data.builtin data.check data.corpus data.documents data.glossary data.labelled\
+ data.signature data.split
 data.checkup: config data.base data.check data.corpus data.documents data.labelled data.signature data.texts
 
 model.cache:

@@ -63,24 +63,29 @@ class Hinting:
         self, rows: Sequence[int], src: Sequence[Ids], tgt: Sequence[Ids]
     ) -> list[Ids]:
         """Return the source ids of pairs with their hints; `rows` are their numbers in the text."""
-        return [
-            hints.write(ids) if hints else ids
-            for ids, hints in zip(src, self.hints(rows, src, tgt), strict=True)
-        ]
+        found = self.hints(rows, src, tgt)
+        written: list[Ids] = []
+        for ids, hints in zip(src, found, strict=True):
+            written.append(hints.write(ids) if hints else ids)
+        return written
 
     def hints(
         self, rows: Sequence[int], src: Sequence[Ids], tgt: Sequence[Ids]
     ) -> Iterator[Hints]:
         """Yield the hints of pairs, as `write` takes them."""
-        has_terms = self._drawn[_FOR_TERMS][rows] < self.terms
-        has_match = self._drawn[_FOR_MATCHES][rows] < self.memory
-        matches = self._matches(np.asarray(rows)[has_match].tolist())
-        for row, pair, marked, matched in zip(
-            rows, zip(src, tgt, strict=True), has_terms, has_match, strict=True
-        ):
-            match = next(matches) if matched else ()
-            terms = self._terms_of(row, pair) if marked else ()
-            hints = Hints(terms, match).within(self.max_len - len(pair[0]))
+        for_terms, for_match = self._drawn
+        having = [row for row in rows if for_match[row] < self.memory]
+        matches = self._matches(having)
+        pairs = zip(src, tgt, strict=True)
+        for row, pair in zip(rows, pairs, strict=True):
+            terms: tuple[TermHint, ...] = ()
+            match: tuple[int, ...] = ()
+            if for_terms[row] < self.terms:
+                terms = self._terms_of(row, pair)
+            if for_match[row] < self.memory:
+                match = next(matches)
+            room = self.max_len - len(pair[0])
+            hints = Hints(terms, match).within(room)
             self._count(hints)
             yield hints
 
@@ -92,14 +97,20 @@ class Hinting:
     @cached_property
     def _drawn(self) -> NDArray[np.float32]:
         """Draw a number for each pair and what it is drawn for."""
-        rngs = (np.random.default_rng([self.seed, use]) for use in range(_FOR_CHOICE))
-        return np.stack([rng.random(len(self.text), np.float32) for rng in rngs])
+        drawn = []
+        for use in (_FOR_TERMS, _FOR_MATCHES):
+            rng = np.random.default_rng([self.seed, use])
+            drawn.append(rng.random(len(self.text), np.float32))
+        return np.stack(drawn)
 
     def _matches(self, numbers: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """Yield the target ids of the best match of each pair, of other pairs; none for none."""
         sources = [self.text.src[n] for n in numbers]
         for match in self._memory.best_of_each(sources, LEAST_SCORE, numbers):
-            yield tuple(self.tokenizer.encode(match.target)) if match else ()
+            ids: list[int] = []
+            if match is not None:
+                ids = self.tokenizer.encode(match.target)
+            yield tuple(ids)
 
     def _terms_of(self, number: int, pair: Pair) -> tuple[TermHint, ...]:
         """Choose the terms of a pair."""
@@ -108,8 +119,10 @@ class Hinting:
         found = list(self._of_glossary(number, pair[0]))
         if not found:
             phrases = find_phrases(*pair, self._links, self._forms)
-            found = list(self._spelled(_drawn(phrases, most, rng), pair))
-        chosen = sorted(rng.permutation(len(found))[:most].tolist())
+            drawn = _drawn(phrases, most, rng)
+            found = list(self._spelled(drawn, pair))
+        order = rng.permutation(len(found))
+        chosen = sorted(order[:most].tolist())
         return tuple(found[i] for i in chosen)
 
     def _of_glossary(self, number: int, src_ids: Ids) -> Iterator[TermHint]:
@@ -142,9 +155,11 @@ class Hinting:
         """
         src_ids, tgt_ids = pair
         for phrase in phrases:
-            own = tgt_ids[phrase.tgt_begin : phrase.tgt_end]
-            ids = target_ids(self.tokenizer, self.tokenizer.decode(own))
-            if ids and own != src_ids[phrase.begin : phrase.end]:
+            source = src_ids[phrase.begin : phrase.end]
+            target = tgt_ids[phrase.tgt_begin : phrase.tgt_end]
+            text = self.tokenizer.decode(target)
+            ids = target_ids(self.tokenizer, text)
+            if ids and source != target:
                 yield TermHint(phrase.begin, phrase.end, ids)
 
     @cached_property
@@ -163,10 +178,11 @@ class Hinting:
         src = self.tokenizer.encode_batch(self.text.src[::every])
         tgt = self.tokenizer.encode_batch(self.text.tgt[::every])
         has_letter = self._forms.has_letter
-        contents = (content_tokens(src, has_letter), content_tokens(tgt, has_letter))
+        src_content = content_tokens(src, has_letter)
+        tgt_content = content_tokens(tgt, has_letter)
         both = zip(src, tgt, strict=True)
         fitting = [pair for pair in both if max(map(len, pair)) <= self.max_len]
-        learned = learn_links(fitting, *contents)
+        learned = learn_links(fitting, src_content, tgt_content)
         stages.enter("encoding the text")
         return learned
 
@@ -184,9 +200,12 @@ def _drawn(
             continue
         phrase = phrases[i]
         used.add(i)
-        both = phrase.joined(phrases[i + 1]) if i + 1 < len(phrases) else None
-        if both is not None and i + 1 not in used and rng.random() < 0.5:
+        behind = i + 1
+        both = None
+        if behind < len(phrases) and behind not in used:
+            both = phrase.joined(phrases[behind])
+        if both is not None and rng.random() < 0.5:
             phrase = both
-            used.add(i + 1)
+            used.add(behind)
         drawn.append(phrase)
     return sorted(drawn, key=lambda one: one.begin)

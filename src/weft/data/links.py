@@ -1,4 +1,4 @@
-"""Which tokens of two languages belong together, learned from pairs of texts.
+"""Tokens of two languages that belong together, learned from pairs of texts.
 
 Two models of words for words, one in each direction, are learned (Brown et al. 1993, "The
 Mathematics of Statistical Machine Translation", section 4, Model 1); tokens belong together where
@@ -49,13 +49,17 @@ class TokenLinks:
         keys = src[:, None] * len(self.tgt_content) + tgt
         if not len(self.keys):
             return np.zeros(keys.shape)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        last = len(self.keys) - 1
+        places = np.searchsorted(self.keys, keys)
+        places = np.minimum(places, last)
         is_known = self.keys[places] == keys
         forth = np.where(is_known, self.forth[places], 0)
         back = np.where(is_known, self.back[places], 0)
-        of_target = forth / np.maximum(forth.sum(0) + self.no_source[tgt], _TINY)
-        totals = np.maximum(back.sum(1) + self.no_target[src], _TINY)
-        both: Floats = np.sqrt(of_target * back / totals[:, None])
+        of_targets = forth.sum(0) + self.no_source[tgt]
+        of_sources = back.sum(1) + self.no_target[src]
+        forth /= np.maximum(of_targets, _TINY)
+        back /= np.maximum(of_sources, _TINY)[:, None]
+        both: Floats = np.sqrt(forth * back)
         return both
 
 
@@ -68,7 +72,8 @@ def learn_links(
     """
     found = _Cooccurrences.of(pairs, src_content, tgt_content)
     num_targets = len(tgt_content)
-    src, tgt = found.keys // num_targets, found.keys % num_targets
+    src = found.keys // num_targets
+    tgt = found.keys % num_targets
     forth, no_source = _model_1(found.key_of, found.targets, src, num_targets)
     back, no_target = _model_1(found.key_of, found.sources, tgt, len(src_content))
     is_kept = np.maximum(forth, back) >= _LEAST_PROBABLE
@@ -90,9 +95,12 @@ def content_tokens(rows: Iterable[Sequence[int]], has_letter: Flags) -> Flags:
     counts = np.zeros(len(has_letter), np.int64)
     for ids in rows:
         np.add.at(counts, np.asarray(ids, np.int64), 1)
-    most = min(_MOST_FREQUENT, int((counts > 0).sum()) // _ONE_IN)
-    is_content = has_letter & (counts > 0)
-    is_content[np.argsort(-counts, kind="stable")[:most]] = False
+    occurs = counts > 0
+    share = int(occurs.sum()) // _ONE_IN
+    most = min(_MOST_FREQUENT, share)
+    by_frequency = np.argsort(-counts, kind="stable")
+    is_content = has_letter & occurs
+    is_content[by_frequency[:most]] = False
     return is_content
 
 
@@ -102,6 +110,14 @@ class _Tokens:
 
     ids: Positions
     place_of: NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls, ids: Sequence[Positions], places: Sequence[NDArray[np.int32]]
+    ) -> "_Tokens":
+        """Join those of all pairs."""
+        every = [np.empty(0, np.int64), *ids]
+        return cls(np.concatenate(every), np.concatenate(places))
 
 
 @dataclass(frozen=True)
@@ -121,32 +137,37 @@ class _Cooccurrences:
         cls, pairs: Sequence[Pair], src_content: Flags, tgt_content: Flags
     ) -> "_Cooccurrences":
         """Find them; of too many, those of evenly spaced pairs."""
-        both = [
-            (_of_content(src, src_content), _of_content(tgt, tgt_content))
-            for src, tgt in pairs
-        ]
-        total = sum(len(src) * len(tgt) for src, tgt in both)
-        both = both[:: -(-total // MOST_COOCCURRENCES) or 1]
+        sources = [_of_content(src, src_content) for src, _ in pairs]
+        targets = [_of_content(tgt, tgt_content) for _, tgt in pairs]
+        total = sum(map(_product_of_lengths, sources, targets))
+        every = -(-total // MOST_COOCCURRENCES) or 1
+        sources = sources[::every]
+        targets = targets[::every]
         keys = [np.empty(0, np.int64)]
-        sources = [np.empty(0, np.int32)]
-        targets = [np.empty(0, np.int32)]
-        begins = [0, 0]
-        for src, tgt in both:
-            keys.append((src[:, None] * len(tgt_content) + tgt).ravel())
-            own = np.arange(begins[0], begins[0] + len(src), dtype=np.int32)
-            sources.append(np.repeat(own, len(tgt)))
-            own = np.arange(begins[1], begins[1] + len(tgt), dtype=np.int32)
-            targets.append(np.tile(own, len(src)))
-            begins = [begins[0] + len(src), begins[1] + len(tgt)]
-        different, key_of = np.unique(np.concatenate(keys), return_inverse=True)
-        src_ids = np.concatenate([np.empty(0, np.int64), *(src for src, _ in both)])
-        tgt_ids = np.concatenate([np.empty(0, np.int64), *(tgt for _, tgt in both)])
+        src_places = [np.empty(0, np.int32)]
+        tgt_places = [np.empty(0, np.int32)]
+        src_begin = tgt_begin = 0
+        for src, tgt in zip(sources, targets, strict=True):
+            first = src[:, None] * len(tgt_content)
+            keys.append((first + tgt).ravel())
+            src_own = np.arange(len(src), dtype=np.int32) + src_begin
+            tgt_own = np.arange(len(tgt), dtype=np.int32) + tgt_begin
+            src_places.append(np.repeat(src_own, len(tgt)))
+            tgt_places.append(np.tile(tgt_own, len(src)))
+            src_begin += len(src)
+            tgt_begin += len(tgt)
+        joined = np.concatenate(keys)
+        different, key_of = np.unique(joined, return_inverse=True)
         return cls(
             different,
             key_of.astype(np.int32),
-            _Tokens(src_ids, np.concatenate(sources)),
-            _Tokens(tgt_ids, np.concatenate(targets)),
+            _Tokens.of(sources, src_places),
+            _Tokens.of(targets, tgt_places),
         )
+
+
+def _product_of_lengths(src: Positions, tgt: Positions) -> int:
+    return len(src) * len(tgt)
 
 
 def _of_content(ids: Sequence[int], is_content: Flags) -> Positions:
@@ -165,10 +186,12 @@ def _model_1(
     for _ in range(_ROUNDS if len(given) else 0):
         shares = probs[key_of]
         alone = nothing[tokens.ids]
-        totals = np.bincount(tokens.place_of, shares, len(tokens.ids)) + alone
+        of_others = np.bincount(tokens.place_of, shares, len(tokens.ids))
+        totals = of_others + alone
         shares /= totals[tokens.place_of]
         counts = np.bincount(key_of, shares, len(given))
-        probs = counts / np.bincount(given, counts)[given]
+        of_given = np.bincount(given, counts)
+        probs = counts / of_given[given]
         of_nothing = np.bincount(tokens.ids, alone / totals, vocab_size)
         nothing = of_nothing / of_nothing.sum()
     return probs, nothing

@@ -41,7 +41,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class WordForms:
-    """What the tokens of a vocabulary are in words: whether each begins one, is one alone, and has
+    """The tokens of a vocabulary as parts of words: whether each begins one, is one alone, and has
     letters.
     """
 
@@ -72,8 +72,10 @@ def _form_of(spelled: bytes) -> tuple[bool, bool, bool]:
     solid = text.strip()
     if "\ufffd" in text:  # bytes of a character, which go on with what is before them
         return text[:1].isspace(), False, False
-    is_alone = not solid or all(map(is_mark, solid)) or is_spaceless_letter(solid[0])
-    return text[:1].isspace(), is_alone, any(map(str.isalpha, solid))
+    is_alone = not solid or all(map(is_mark, solid))
+    is_alone = is_alone or is_spaceless_letter(solid[0])
+    has_letter = any(map(str.isalpha, solid))
+    return text[:1].isspace(), is_alone, has_letter
 
 
 def find_phrases(
@@ -84,8 +86,10 @@ def find_phrases(
     """
     src = np.asarray(src_ids, np.int64)
     tgt = np.asarray(tgt_ids, np.int64)
-    src_words, tgt_words = forms.words(src), forms.words(tgt)
-    is_src, is_tgt = links.src_content[src], links.tgt_content[tgt]
+    src_words = forms.words(src)
+    tgt_words = forms.words(tgt)
+    is_src = links.src_content[src]
+    is_tgt = links.tgt_content[tgt]
     if not is_src.any() or not is_tgt.any():
         return []
     scores = links.between(src[is_src], tgt[is_tgt])
@@ -111,15 +115,19 @@ def _by_word(
     tgt_numbers, tgt_firsts, tgt_sizes = np.unique(
         tgt_words, return_index=True, return_counts=True
     )
-    sums = np.add.reduceat(np.add.reduceat(scores, src_firsts, 0), tgt_firsts, 1)
-    of_words = sums / np.maximum.outer(src_sizes, tgt_sizes)
-    return of_words, src_numbers, tgt_numbers
+    of_sources = np.add.reduceat(scores, src_firsts, 0)
+    sums = np.add.reduceat(of_sources, tgt_firsts, 1)
+    sizes = np.maximum.outer(src_sizes, tgt_sizes)
+    return sums / sizes, src_numbers, tgt_numbers
 
 
 def _best(scores: Floats) -> Flags:
     """Return which words belong together: likely enough, and for one of them most likely."""
-    best = np.maximum(scores, _LEAST_LINK)
-    return (best == scores) & ((best == best.max(1)[:, None]) | (best == best.max(0)))
+    likely = np.where(scores >= _LEAST_LINK, scores, np.nan)
+    of_source = scores.max(1)[:, None]
+    of_target = scores.max(0)
+    # nothing is equal to what is no number
+    return (likely == of_source) | (likely == of_target)
 
 
 def _groups(linked: Flags) -> list[tuple[Positions, Positions]]:
@@ -143,8 +151,10 @@ def _tokens(numbers: Positions, words: Positions) -> tuple[int, int]:
     """Return the tokens of some words: the first, and the one after the last; none where they do
     not stand side by side, or are too many.
     """
-    first, last = int(numbers[0]), int(numbers[-1])
-    if last - first != len(numbers) - 1 or len(numbers) > MOST_WORDS:
+    count = len(numbers)
+    first = int(numbers[0])
+    behind = first + count
+    if numbers[-1] != behind - 1 or count > MOST_WORDS:
         return 0, 0
-    begin, end = np.searchsorted(words, [first, last + 1])
+    begin, end = np.searchsorted(words, [first, behind])
     return int(begin), int(end)

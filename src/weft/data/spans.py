@@ -12,10 +12,12 @@ class TokenSpans:
 
     def __init__(self, tokenizer: Tokenizer, ids: Sequence[int], line: str) -> None:
         spelled = tokenizer.spell_each(ids)
+        lengths = list(map(len, spelled))
         written = len(tokenizer.spell(ids))
-        leading = sum(map(len, spelled)) - written
+        leading = sum(lengths) - written
         # where each token ends among the bytes of the normalized line
-        self._ends = [end - leading for end in accumulate(map(len, spelled))]
+        self._ends = list(accumulate(lengths, initial=-leading))
+        self._ends.pop(0)
         normal = tokenizer.normalize(line)
         self._starts = tokenizer.starts(line)
         sizes = (len(character.encode("utf-8", "replace")) for character in normal)
@@ -27,10 +29,13 @@ class TokenSpans:
         """
         first = bisect_left(self._starts, start)
         last = bisect_left(self._starts, end)
-        if last <= first or not self._ends:
+        count = len(self._ends)
+        if last <= first or not count:
             return None
-        begin = bisect_right(self._ends, self._bytes[first])
-        stop = bisect_left(self._ends, self._bytes[last])
-        if stop >= len(self._ends) or begin > stop:
+        first_byte = self._bytes[first]
+        last_byte = self._bytes[last]
+        begin = bisect_right(self._ends, first_byte)
+        stop = bisect_left(self._ends, last_byte)
+        if stop >= count or begin > stop:
             return None
         return begin, stop + 1
