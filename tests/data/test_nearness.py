@@ -1,6 +1,10 @@
 """How near texts are, and that the index finds the nearest of many."""
 
 import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,3 +157,26 @@ def test_very_common_words_alone_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     assert [row for row, _ in index.find("the", 20, 0.5)] == list(range(49, 39, -1))
     assert len(NearIndex([])) == 0
     assert NearIndex([]).find("the", 1, 0.5) == []
+
+
+def test_queries_of_several_threads_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_index, "_MOST_CANDIDATES", 3)
+    index = NearIndex(made_texts(60, seed=6))
+    first, second = made_texts(2, seed=7)
+    expected = [index.find(text, 5, 0.1) for text in (first, second)]
+    found = NearIndex._found
+    pool = ThreadPoolExecutor(1)
+    other: list[Any] = []
+
+    def interrupted(self: NearIndex, query: Any) -> Iterator[Any]:
+        *rows, last = found(self, query)
+        yield from rows
+        if threading.current_thread() is threading.main_thread():
+            other.append(pool.submit(index.find, second, 5, 0.1))
+            wait(other, timeout=0.1)
+        yield last
+
+    monkeypatch.setattr(NearIndex, "_found", interrupted)
+    assert index.find(first, 5, 0.1) == expected[0]
+    assert other[0].result(timeout=10) == expected[1]
+    pool.shutdown()
