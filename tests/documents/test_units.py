@@ -37,12 +37,12 @@ def test_what_has_none_or_does_not_go_together_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("read", "source", "target", "kept"),
     [
-        (read_message, "Hi {0}, {1}!", "{1}, {0}: hallo!", True),
-        (read_message, "Hi {0}, {0}!", "{0}, {0}: hallo!", True),
+        (read_message, "Hi {0} and {1}!", "{1} und {0}: hallo!", True),
+        (read_message, "Hi {0} and {0}!", "{0} und {0}: hallo!", True),
         (read_html, "A <b>cat</b>", "Eine <b>Katze</b>", True),
         (read_restructured, "In :ref:`this`, {0}", "{0} in :ref:`this`", True),
         # a placeholder less, one more, another one
-        (read_message, "Hi {0}, {1}!", "{1}: hallo!", False),
+        (read_message, "Hi {0} and {1}!", "{1}: hallo!", False),
         (read_message, "Hi {0}!", "{0}, {1}: hallo!", False),
         (read_message, "Hi {0}!", "{1}: hallo!", False),
         # what the document would have to escape
@@ -61,10 +61,10 @@ def test_a_target_stands_as_it_stood_where_it_has_the_same_markup(
 
 
 def test_a_document_takes_the_target_with_its_markup() -> None:
-    document = read_message("Hi {0}, {1}!")
+    document = read_message("Hi {0} and {1}!")
 
     def translate(texts: list[str]) -> list[Translated]:
-        stands = {"Hi {0}, {1}!": "{1}, {0}: hallo!"}
+        stands = {"Hi {0} and {1}!": "{1} und {0}: hallo!"}
         return [Translated("hallo", stands=stands) for _ in texts]
 
-    assert translate_document(document, translate) == "{1}, {0}: hallo!"
+    assert translate_document(document, translate) == "{1} und {0}: hallo!"

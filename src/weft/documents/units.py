@@ -6,7 +6,7 @@ import re
 
 from weft.data.memory import UnitPart
 from weft.data.scripts import is_spaceless_letter
-from weft.documents.document import Segment
+from weft.documents.document import Item, Segment
 from weft.documents.standing import READERS
 
 # what markup, placeholders and addresses have, and most text has not
@@ -39,8 +39,22 @@ def _without_gaps(segment: Segment) -> str:
     """
     text = segment.text
     for item in reversed(segment.items):
-        is_gap = text[item.start : item.end] == " " and not (item.before or item.after)
-        around = text[item.start - 1 : item.start] + text[item.end : item.end + 1]
-        if is_gap and len(around) == 2 and all(map(is_spaceless_letter, around)):
-            text = text[: item.start] + text[item.end :]
+        if _is_gap(text, item):
+            before = text[: item.start]
+            text = before + text[item.end :]
     return text
+
+
+def _is_gap(text: str, item: Item) -> bool:
+    """Return whether an item has a space that is not there in the file, between such letters."""
+    if item.before or item.after:
+        return False
+    if text[item.start : item.end] != " ":
+        return False
+    before = text[: item.start][-1:]
+    after = text[item.end :][:1]
+    return all(map(_is_spaceless, (before, after)))
+
+
+def _is_spaceless(letter: str) -> bool:
+    return letter != "" and is_spaceless_letter(letter)

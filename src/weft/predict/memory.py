@@ -21,8 +21,8 @@ _MOST = 3  # near matches that are offered for a text, or a sentence of several
 
 @dataclass(frozen=True)
 class _Part:
-    """Some sentences of a text: where they begin, the white space before them, and the unit that is
-    taken for them, if there is one.
+    """A run of sentences of a text: where it begins, the white space before it, and the unit that
+    is taken for it, if there is one.
     """
 
     text: str
@@ -56,14 +56,14 @@ class MemoryFinder:
         rest of each text those of `plan_rest`.
         """
         parts = {text: self._parts(text) for text in texts}
-        rest = [
-            part.text for part in chain.from_iterable(parts.values()) if not part.match
-        ]
-        planned = plan_rest(list(dict.fromkeys(rest)))
+        every = chain.from_iterable(parts.values())
+        rest = dict.fromkeys(part.text for part in every if part.match is None)
+        planned = plan_rest(list(rest))
         plans = {}
         for text, own in parts.items():
             plan = _joined([self._planned(part, planned) for part in own])
-            plans[text] = replace(plan, memory=tuple(self._uses(text, own)))
+            uses = tuple(self._uses(text, own))
+            plans[text] = replace(plan, memory=uses)
         return plans
 
     def hint(self, line: str) -> tuple[int, ...]:
@@ -154,10 +154,14 @@ def _joined(plans: Sequence[Plan]) -> Plan:
     """Join the plans of a text's parts."""
     if len(plans) == 1:
         return plans[0]
+    rows = chain.from_iterable(plan.rows for plan in plans)
+    before = chain.from_iterable(plan.before for plan in plans)
+    texts = chain.from_iterable(plan.texts for plan in plans)
+    starts = chain.from_iterable(plan.starts for plan in plans)
     return Plan(
-        [row for plan in plans for row in plan.rows],
+        list(rows),
         any(plan.cut for plan in plans),
-        tuple(white for plan in plans for white in plan.before),
-        tuple(text for plan in plans for text in plan.texts),
-        tuple(start for plan in plans for start in plan.starts),
+        tuple(before),
+        tuple(texts),
+        tuple(starts),
     )
