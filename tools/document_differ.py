@@ -191,9 +191,17 @@ def diff_units(original: bytes, translated: bytes) -> list[str]:
             continue
         if was is not None and etree.tostring(was[1]) == etree.tostring(sides[1]):
             continue
-        name = f"inline element of unit {after.get('id')}"
-        found += unlike(name, _codes(sides[0]), _codes(sides[1]))
+        name = f"of unit {after.get('id')}"
+        found += unlike(f"inline element {name}", *map(_codes, sides))
+        found += unlike(f"placeholder {name}", *map(_variables, sides))
     return found
+
+
+def _variables(side: etree._Element) -> list[str]:
+    """The placeholders in a text, of the first where it has several forms."""
+    form = next(side.iter("numerusform"), side)
+    text = "".join(map(str, form.itertext()))
+    return sorted(re.findall(r"%L?\d{1,2}%?(?!\w)|%n\b|\{\d*\}", text))
 
 
 def diff_memory(original: bytes, translated: bytes) -> list[str]:

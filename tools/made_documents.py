@@ -5,6 +5,7 @@ The sources are in `tools/documents`. Of the flat files of OpenDocument there `s
 Word, PowerPoint, Excel, its own formats, a book and a page.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def convert(paths: Sequence[Path], ending: str, folder: Path) -> Mapping[Path, P
         command = [program, f"-env:UserInstallation=file://{profile}", "--headless"]
         command += ["--convert-to", ending, "--outdir", str(folder), *map(str, paths)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode or "Error" in done.stderr + done.stdout:
+    if done.returncode or re.search("(?m)^Error:", done.stderr + done.stdout):
         raise RuntimeError(f"soffice: {done.stdout}{done.stderr}")
     written = {path: folder / f"{path.stem}.{ending}" for path in paths}
     return {path: out for path, out in written.items() if out.is_file()}

@@ -189,7 +189,7 @@ def _with_bound_apart(parts: Iterable[Piece]) -> Iterator[Piece]:
             piece = Piece(piece.raw[bound.end() :])
         is_head = is_head and (piece.kind is not None or not piece.raw.strip())
         before = piece.kind
-        if piece.raw:
+        if piece.raw or not bound:
             yield piece
 
 

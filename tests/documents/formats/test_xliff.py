@@ -465,3 +465,15 @@ def test_files_of_a_program_keep_their_structure() -> None:
         found = translate_document(document, lambda texts: list(map(reverse, texts)))
         assert diff_units(bare, found) == []
         assert len(etree.fromstring(found).findall(".//{*}target")) == 556
+
+
+@pytest.mark.parametrize("kept", ["%1%", "(%1%)", "%1%2", "%L1"])
+def test_placeholders_of_a_percentage(kept: str) -> None:
+    (segment,) = opened(
+        ONE.replace(
+            "Old man</source>\n        <target>Alter Mann</target>",
+            f"Save {kept} now</source>",
+        )
+    ).segments[:1]
+    assert segment.text == "Save now"
+    assert "".join(item.raw for item in segment.items) == kept

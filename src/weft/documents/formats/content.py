@@ -111,7 +111,9 @@ class Wording:
     cdata: Syntax = CDATA_TEXT
     breaks: str = rf"\r?\n(?![ \t]++\S|[ \t]*+$)|{_WRITTEN_BREAK}"
     exact_breaks: str = rf"\r?\n|{_WRITTEN_BREAK}"
-    kept: str = r"(?<!%)%L?\d{1,2}+(?![0-9$%A-Za-z]|\.\d)|(?<!%)%n(?![A-Za-z$])"
+    kept: str = (
+        r"(?<!%)%L?\d{1,2}+(?:%(?!\w))?+(?![0-9$A-Za-z]|\.\d)|(?<!%)%n(?![A-Za-z$])"
+    )
 
     @cache  # noqa: B019 - of a few wordings
     def pattern(self, is_cdata: bool, is_exact: bool) -> re.Pattern[str]:
