@@ -179,7 +179,7 @@ def translate(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked for beside the translations of lines or of a table's rows."""
+    """Options beside the translations of lines or of a table's rows."""
 
     input_file: Path | None
     output_file: Path | None

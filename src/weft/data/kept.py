@@ -44,7 +44,10 @@ def form_of(run: str) -> str:
     following = next(filter(str.isalnum, run[found.end() :]), "")
     kind = "0" if following.isdigit() else "a"
     is_all = not following and not is_closed
-    return (":a:" if found["role"] else "") + signs + ("" if is_all else kind)
+    if is_all:
+        kind = ""
+    role = ":a:" if found["role"] else ""
+    return role + signs + kind
 
 
 def learn_forms(src: Sequence[str], tgt: Sequence[str]) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from weft.documents.words import OPENING
 
 # marks before which there is no space
 _CLOSING = ".,;:!?)]}…»”’%，。！？；：、）」』】》"
-_AROUND = {"(": ")", "[": "]", '"': '"', "'": "'", "„": "“", "“": "”", "«": "»"}
-_AROUND |= {"‘": "’", "»": "«", "「": "」", "『": "』", "（": "）", "&quot;": "&quot;"}
+_AROUND = dict(zip("([\"'„“«‘»「『（", ")]\"'“”»’«」』）", strict=True))
+_AROUND["&quot;"] = "&quot;"
 _LONGEST_COMMA = 8
 # between the placeholders of a list; between those that are one thing
 _LIST = re.compile(r"\s?[,;/|]\s?")
@@ -150,12 +150,14 @@ class Builder:
         white = self._syntax.white
         if pieces[0].kind is None and (match := white.match(pieces[0].raw)):
             head = match[0]
-            pieces[0] = replace(pieces[0], raw=pieces[0].raw[len(head) :])
+            rest = pieces[0].raw.removeprefix(head)
+            pieces[0] = replace(pieces[0], raw=rest)
         if pieces[-1].kind is None:
             raw = pieces[-1].raw
             for match in white.finditer(raw):
                 tail = match[0] if match.end() == len(raw) else ""
-            pieces[-1] = replace(pieces[-1], raw=raw[: len(raw) - len(tail)])
+            end = len(raw) - len(tail)
+            pieces[-1] = replace(pieces[-1], raw=raw[:end])
         return head, tail
 
 
@@ -236,9 +238,11 @@ def _with_lists(pieces: list[Piece]) -> list[Piece]:
     while place < len(pieces):
         last = _end_of_list(pieces, place, _LIST)
         if last > place and _takes_brackets(pieces, place, last):
-            pieces[place - 1 : last + 2] = _in_brackets(pieces[place - 1 : last + 2])
+            stretch = slice(place - 1, last + 2)
+            pieces[stretch] = _in_brackets(pieces[stretch])
         elif (last := _end_of_list(pieces, place, _SLASH)) > place:
-            pieces[place : last + 1] = _as_one(pieces[place : last + 1])
+            stretch = slice(place, last + 1)
+            pieces[stretch] = _as_one(pieces[stretch])
         place = last + 1
     return pieces
 
@@ -272,9 +276,10 @@ def _in_brackets(stretch: Sequence[Piece]) -> list[Piece]:
     before, *inner, after = stretch
     opening, closing = _marks_around(before.raw, after.raw)
     whole, *rest = _as_one(inner)
-    head = Piece(before.raw[: len(before.raw) - len(opening)])
-    tail = Piece(after.raw[len(closing) :])
-    return [head, Piece(opening + whole.raw + closing, Kind.KEPT), *rest, tail]
+    head = Piece(before.raw.removesuffix(opening))
+    tail = Piece(after.raw.removeprefix(closing))
+    closed = Piece(opening + whole.raw + closing, Kind.KEPT)
+    return [head, closed, *rest, tail]
 
 
 def _as_one(stretch: Sequence[Piece]) -> list[Piece]:

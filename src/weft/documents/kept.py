@@ -1,4 +1,4 @@
-"""What is kept and yet read: placeholders that a model has learned to write again.
+"""Placeholders that a model reads, since it has learned to write them again.
 
 Elsewhere a model does not read them, and they are placed by the alignment. Here they stand in the
 text of the segment, and the model's own words say where they belong.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weft.documents.document import Item, Kind, Segment, Translated
 from weft.documents.kept import repair_kept, spans, words_around
 from weft.documents.numbers import repair_numbers
-from weft.documents.placing import cuts_of, place
+from weft.documents.placing import Placed, cuts_of, place
 from weft.documents.words import OPENING, Word, is_mark, is_wide, link
 
 # how Chinese and Japanese write the marks that a placeholder may come with
@@ -49,12 +49,10 @@ class _Writer:
         self._whites = {id(item): whites for item, whites in places}
 
     def text(self) -> str:
-        placed = place(
-            self._segment, self._translation, self._src, self._tgt, self._targets
-        )
+        items = self._segment.items
         at: defaultdict[int, list[Item]] = defaultdict(list)
-        for entry in placed:
-            at[entry.boundary].append(self._segment.items[entry.item])
+        for entry in self._placed():
+            at[entry.boundary].append(items[entry.item])
         spaces = self._hard_spaces()
         is_kept = {span.start for span in self._kept}
         parts = []
@@ -67,9 +65,19 @@ class _Writer:
             if boundary < len(self._tgt):
                 word = self._tgt[boundary]
                 shown = self._translation[word.start : word.end]
-                is_raw = word.start in is_kept
-                parts.append(shown if is_raw else self._segment.escape(shown))
+                if word.start not in is_kept:
+                    shown = self._segment.escape(shown)
+                parts.append(shown)
         return "".join(parts)
+
+    def _placed(self) -> list[Placed]:
+        return place(
+            self._segment,
+            self._translation,
+            self._src,
+            self._tgt,
+            self._targets,
+        )
 
     def _white(self, boundary: int) -> str:
         """Return the white space that the translation has at a boundary."""
@@ -118,7 +126,8 @@ class _Writer:
         script.
         """
         found = _MARK.match(item.raw)
-        if not found or not _CHINESE.match(self._neighbour(boundary, -1)):
+        before = self._neighbour(boundary, -1)
+        if not found or not _CHINESE.match(before):
             return item.raw
         mark = _WIDE_MARKS[found[1]]
         if mark == "，" and _KANA.search(self._translation):
@@ -130,7 +139,9 @@ class _Writer:
     ) -> str:
         """Return the white space between two items at a boundary; None is a word."""
         if before and after:
-            return self._whites[id(before)][1] or self._whites[id(after)][0]
+            _, white = self._whites[id(before)]
+            other, _ = self._whites[id(after)]
+            return white or other
         if after:
             return self._side(after, boundary, -1)
         if before:
@@ -157,7 +168,8 @@ class _Writer:
         source = self._segment.text
         place = item.start - 1 if step < 0 else item.end
         stood = source[place] if 0 <= place < len(source) else ""
-        is_apart = (not stood or is_mark(stood)) and not is_mark(neighbour)
+        was_mark = not stood or is_mark(stood)
+        is_apart = was_mark and not is_mark(neighbour)
         return " " if is_apart else ""
 
     def _separates(self, item: Item) -> bool:
@@ -186,7 +198,8 @@ def _with_white(tags: Sequence[Item], white: str) -> list[str]:
     slots = [""] * (len(tags) + 1)
     for number, tag in enumerate(tags):
         # what is between two tags was between them in the source, too
-        if number == 0 or tags[number - 1].after == tag.before:
+        is_shared = number == 0 or tags[number - 1].after == tag.before
+        if is_shared:
             slots[number] = tag.before
     slots[-1] = tags[-1].after if tags else white
     if not any(slots):
@@ -213,14 +226,17 @@ def _whites(segment: Segment) -> list[tuple[str, str]]:
     pairs may stand between.
     """
     items = segment.items
-    found = [(item.before, item.after) for item in items]
+    before = [item.before for item in items]
+    after = [item.after for item in items]
     for number in range(1, len(items)):
-        if not found[number][0] and _reaches(segment, number - 1, number - 1):
-            found[number] = (found[number - 1][0], found[number][1])
+        reached = number - 1
+        if not before[number] and _reaches(segment, reached, reached):
+            before[number] = before[reached]
     for number in reversed(range(len(items) - 1)):
-        if not found[number][1] and _reaches(segment, number, number + 1):
-            found[number] = (found[number][0], found[number + 1][1])
-    return found
+        reached = number + 1
+        if not after[number] and _reaches(segment, number, reached):
+            after[number] = after[reached]
+    return list(zip(before, after, strict=True))
 
 
 def _reaches(segment: Segment, first: int, over: int) -> bool:
@@ -228,5 +244,7 @@ def _reaches(segment: Segment, first: int, over: int) -> bool:
     is a tag of a pair.
     """
     items = segment.items
-    between = segment.text[items[first].end : items[first + 1].start]
-    return not items[over].is_point and not between.strip()
+    start = items[first].end
+    end = items[first + 1].start
+    is_empty = not segment.text[start:end].strip()
+    return is_empty and not items[over].is_point

@@ -1,4 +1,4 @@
-"""Which words of a translation are right, by its reference; and how well a number tells them."""
+"""The right words of a translation, by its reference; and how well a number tells them."""
 
 from collections.abc import Sequence
 

@@ -156,7 +156,7 @@ class LogisticSection(Section):
 
 
 class QualitySection(Section):
-    """What a translator has learned of itself on dev (`weft.predict.quality.Quality`)."""
+    """The quality that a translator has learned of itself (`weft.predict.quality.Quality`)."""
 
     words: LogisticSection
     sentences: LogisticSection

@@ -1,4 +1,4 @@
-"""What is known of a row and its translation once a model has read both: the features by which the
+"""The evidence of a row and its translation once a model has read both: the features by which the
 quality of words and of the whole is estimated (`weft.predict.quality`).
 
 Shapes: T target and S source tokens, end symbols included; W words of the target, V of the source.

@@ -1,5 +1,5 @@
-"""What a translator can tell of the quality of a translation: the probability that a word is right,
-and that something of the source is left out. What it is computed from was learned on dev.
+"""The quality of a translation, as far as its translator can tell it: the probability that a word
+is right, and that something of the source is left out. What it is computed from was learned on dev.
 
 A word is right that an alignment of the least edits with a reference leaves as it is: the tags OK
 and BAD of the word-level task of WMT. The estimate is "glass-box" (Fomicheva et al. 2020,

@@ -1,4 +1,4 @@
-"""How a translator learns to judge itself, from dev: which of its own words are right, and how it
+"""A translator learns to judge itself, from dev: which of its own words are right, and how it
 looks when a part of a translation is missing.
 
 The estimates are logistic regressions. What they say of their own worth is by halves: each half of
