@@ -54,7 +54,7 @@ data.check: data.base data.check data.corpus data.documents data.formats data.la
 data.overlap: data.split
 data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind
-data.glossary: data.formats data.languages data.scripts
+data.glossary: data.formats data.kept data.languages data.scripts
 data.nearness:
 data.substitution: data.languages
 data.near_index: data.nearness

@@ -142,3 +142,11 @@ def test_a_large_glossary_is_looked_through_at_once() -> None:
     rows = tuple(term(f"term{number}x", f"Wort{number}") for number in range(50_000))
     glossary = Glossary((*rows, term("needle", "Nadel")))
     assert len(glossary.find("a needle in a haystack " * 2_000)) == 2_000
+
+
+def test_no_term_stands_in_what_the_model_writes_as_it_is() -> None:
+    entries = (Entry(("class",), ("Klasse",)), Entry(("list",), ("Liste",)))
+    text = "This class is (:class:`list`), a class of ``class``."
+    known = Glossary(entries, kept_forms=("``a", ":a:`a"))
+    assert [one.start for one in known.find(text)] == [5, 33]
+    assert len(Glossary(entries).find(text)) == 5

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,7 @@ def glossary_for(model: "Translator", path: Path) -> "Glossary":
     glossary = read_glossary(path, model.src_lang, model.tgt_lang)
     for note in glossary.notes:
         remark(f"weft: {path}: {note}")
-    return glossary
+    return replace(glossary, kept_forms=model.kept_forms)
 
 
 def memory_for(

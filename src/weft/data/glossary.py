@@ -15,6 +15,7 @@ from pathlib import Path
 
 from weft.data.formats.cells import Rows, find_quoting, read_csv, read_tab_separated
 from weft.data.formats.tbx import languages_in_tbx, read_tbx
+from weft.data.kept import places_of
 from weft.data.languages import primary
 from weft.data.scripts import is_spaceless_letter
 from weft.errors import DataError
@@ -78,10 +79,14 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Glossary:
-    """Entries, found in texts by their first letters."""
+    """Entries, found in texts by their first letters.
+
+    No term stands in what has one of the `kept_forms` (`weft.data.kept`).
+    """
 
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
+    kept_forms: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def sha256(self) -> str:
@@ -97,8 +102,12 @@ class Glossary:
         found: list[Occurrence] = []
         place = 0
         lowered = lowered_text(text)
+        kept = places_of(text, self.kept_forms)
         for start in _starts(text):
             if start < place:
+                continue
+            if start in kept:
+                place = kept[start]
                 continue
             occurrence = self._at(text, lowered, start)
             if occurrence is not None:

@@ -5,12 +5,13 @@ A model that has read many of a form in training writes the next one again, too.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 SAMPLED = 200_000  # pairs that are looked at
 # so often a form must have stood on both sides, and in so large a part of its pairs
 _LEAST = 200
 _LEAST_SHARE = 0.9
+_RUN = re.compile(r"\S+")
 _ADDRESS = re.compile(r"\w+://")
 _SIGN = re.compile(r"[`{}%<>@\\$#]|://")
 _OPENING = "([\"'“‘«„（「『【《"
@@ -48,6 +49,21 @@ def form_of(run: str) -> str:
         kind = ""
     role = ":a:" if found["role"] else ""
     return role + signs + kind
+
+
+def places_of(text: str, forms: Collection[str]) -> dict[int, int]:
+    """Return where each run of a text that has one of these forms begins, and where it ends.
+
+    A run with white space in it is found as far as its first.
+    """
+    places = {}
+    if forms and _SIGN.search(text):
+        for found in _RUN.finditer(text):
+            run = bare(found[0])
+            if form_of(run) in forms:
+                start = found.start() + found[0].index(run)
+                places[start] = start + len(run)
+    return places
 
 
 def learn_forms(src: Sequence[str], tgt: Sequence[str]) -> tuple[str, ...]:

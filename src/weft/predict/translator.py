@@ -75,6 +75,7 @@ class Translator(TellsLanguages, LooksInside):
         doubts: Doubts | None = None,
         takes_terms: bool = False,
         takes_match: bool = False,
+        kept_forms: tuple[str, ...] = (),
     ) -> None:
         """Set the model, its tokenizers and how it is used.
 
@@ -82,7 +83,8 @@ class Translator(TellsLanguages, LooksInside):
         `workers` at once. `utilities` are what minimum Bayes risk can compare translations by. With
         `uses_shortlist`, `shortlist` is used unless a call says otherwise. Nearly all pairs of
         training have at least `least_ratio` target ids for each source id. It `takes_terms` or
-        `takes_match` if it has learned to read these hints in a row.
+        `takes_match` if it has learned to read these hints in a row. It writes again what has one
+        of the `kept_forms` (`weft.data.kept`).
         """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
@@ -97,6 +99,7 @@ class Translator(TellsLanguages, LooksInside):
         self._rows = RowSearch((member,), decoding, self.max_len, workers, shortlist)
         self.takes_terms = takes_terms
         self.takes_match = takes_match
+        self.kept_forms = kept_forms
         self._finder: TermFinder | None = None
         self._memory: MemoryFinder | None = None
 
@@ -139,7 +142,7 @@ class Translator(TellsLanguages, LooksInside):
         bound._finder = None
         if glossary is not None:
             bound._finder = TermFinder(
-                glossary,
+                replace(glossary, kept_forms=self.kept_forms),
                 self.src_tokenizer,
                 self.tgt_tokenizer,
                 self.max_len // 2,

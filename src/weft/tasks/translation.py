@@ -221,6 +221,7 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             doubts=Doubts(self.known, config.low_confidence, quality_of(config)),
             takes_terms=config.takes_terms,
             takes_match=config.takes_match,
+            kept_forms=config.kept_forms,
         )
 
     @property
