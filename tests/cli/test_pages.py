@@ -237,6 +237,15 @@ def memory(path: Path, line: str) -> str:
     return f'<tmx version="1.4"><header srclang="en"/><body>\n{units}</body></tmx>\n'
 
 
+def catalogue(path: Path, line: str) -> str:
+    """A catalogue of messages, translated where it is to be a memory."""
+    is_known = f"--memory {path}" in line
+    messages = (
+        f'msgid "{a}"\nmsgstr "{b if is_known else ""}"\n' for a, b in part(path)
+    )
+    return "\n".join(('msgid ""\nmsgstr "Language: de\\n"\n', *messages))
+
+
 WRITERS: dict[str, Callable[[Path, str], str]] = {
     ".en": side(0),
     ".de": side(1),
@@ -248,6 +257,7 @@ WRITERS: dict[str, Callable[[Path, str], str]] = {
     ),
     ".tmx": memory,
     ".tbx": terms,
+    ".po": catalogue,
     ".toml": lambda path, line: 'task = "translation"\n',
 }
 
