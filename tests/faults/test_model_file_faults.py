@@ -366,6 +366,9 @@ def test_M3_a_config_without_a_key(folder: Path) -> None:
         "least_ratio",
         "low_confidence",
         "quality",
+        "kept_forms",
+        "takes_terms",
+        "takes_match",
         "known_words",
     }
     for key in tree:

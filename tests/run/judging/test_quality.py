@@ -12,6 +12,7 @@ from weft.predict.evidence import WORD_FEATURES, Evidence
 from weft.run.judging.quality import (
     FALSE_ALARMS,
     LEAST_LEARNED,
+    _learn_words,
     fit,
     learn_quality,
 )
@@ -146,3 +147,7 @@ def test_a_small_dev_teaches_nothing() -> None:
     blind = Planted()
     blind.can_align = False
     assert learn_quality(blind, dev(200)) is None
+
+
+def test_nothing_is_learned_where_no_translation_came_to_its_end() -> None:
+    assert _learn_words([], []) is None

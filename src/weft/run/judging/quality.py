@@ -114,6 +114,9 @@ def _learn_words(
     own: Sequence[Evidence], are_right: Sequence[NDArray[np.bool_]]
 ) -> Learned | None:
     """Return the estimates of words and sentences; None where too few words tell."""
+    # no translation of dev came to its end
+    if not own:
+        return None
     features = np.concatenate([one.word_features() for one in own])
     right = np.concatenate(are_right)
     if min(right.sum(), len(right) - right.sum()) < LEAST_WRONG:
