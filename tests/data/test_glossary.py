@@ -150,3 +150,11 @@ def test_no_term_stands_in_what_the_model_writes_as_it_is() -> None:
     known = Glossary(entries, kept_forms=("``a", ":a:`a"))
     assert [one.start for one in known.find(text)] == [5, 33]
     assert len(Glossary(entries).find(text)) == 5
+
+
+def test_a_header_without_a_target_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"terms\.tsv:1: .* none is target"):
+        entries(tmp_path, "source\tnote\nwindow\tof a house\n")
+    # a term that happens to be that word
+    (only,) = entries(tmp_path, "source\tQuelle\n")
+    assert only.targets == ("Quelle",)

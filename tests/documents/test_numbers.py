@@ -56,3 +56,11 @@ def test_tags_keep_their_partners_beside_lost_numbers() -> None:
 def test_many_lost_numbers_take_no_long_time() -> None:
     source = "a " + "1234 x " * 5_000
     assert written(source, "nichts", []).count("1234") == 5_000
+
+
+def test_the_parts_of_a_telephone_number_stay_together() -> None:
+    alignment = [(0, 3, 0, 3), (4, 10, 4, 8), (11, 13, 9, 12)]
+    found = written("The number is 030 123456.", "Die Zahl ist.", alignment)
+    assert "030 123456" in found
+    found = written("call <b>0171</b> 5552368 now", "ruf an", [])
+    assert found.count("0171") == found.count("5552368") == 1

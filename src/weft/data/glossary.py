@@ -21,6 +21,8 @@ from weft.data.scripts import is_spaceless_letter
 from weft.errors import DataError
 
 COLUMNS = ("source", "target", "case", "inflection", "avoid")
+# columns that a header has beside the two sides
+_REMARKS = {"case", "inflection", "avoid", "note", "notes", "comment", "remark"}
 _YES = {"yes", "true", "1", "x"}
 _NO = {"no", "false", "0", ""}
 _KEY = 3  # letters by which terms are found
@@ -289,6 +291,8 @@ def _entries(
         texts = _stripped(cells)
         if not any(texts):
             continue
+        if is_first:
+            _refuse_half_header(texts, f"{name}:{line}")
         if is_first and (named := _header(texts, pair)):
             columns = named
         else:
@@ -305,6 +309,16 @@ def _header(cells: Sequence[str], pair: tuple[str, str]) -> list[str]:
         if code and name not in names and primary(code) in languages:
             names[languages.index(primary(code))] = name
     return names if {"source", "target"} <= set(names) else []
+
+
+def _refuse_half_header(cells: Sequence[str], where: str) -> None:
+    """Raise DataError for a first row that names columns, but not the target."""
+    first, *others = map(str.lower, cells)
+    is_header = first == "source" and not _REMARKS.isdisjoint(others)
+    if is_header and "target" not in others:
+        raise DataError(
+            f"{where}: the first row names columns, and none is target; name the one with the translations so"
+        )
 
 
 def _entry(where: str, row: Mapping[str, str]) -> Entry:

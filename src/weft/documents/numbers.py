@@ -88,9 +88,10 @@ def _replaced(
 def _with_items(segment: Segment, lost: Sequence[re.Match[str]]) -> Segment:
     """Return the segment with numbers as items, which are placed like placeholders."""
     ends = [item.end for item in segment.items]
-    places = [bisect_right(ends, number.start()) for number in lost]
+    runs = _runs(segment, lost)
+    places = [bisect_right(ends, start) for start, _ in runs]
     items: list[Item] = []
-    waiting = list(zip(places, lost, strict=True))
+    waiting = list(zip(places, runs, strict=True))
     waiting.reverse()
     for place, item in enumerate(segment.items):
         while waiting and waiting[-1][0] <= place:
@@ -103,11 +104,31 @@ def _with_items(segment: Segment, lost: Sequence[re.Match[str]]) -> Segment:
     return replace(segment, items=tuple(items))
 
 
-def _item(segment: Segment, number: re.Match[str]) -> Item:
-    start = number.start()
+def _runs(segment: Segment, numbers: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
+    """Return where numbers begin and end; those with nothing but spaces between them, as those of
+    a telephone, are one.
+    """
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        start, end = number.span()
+        if runs and _is_gap(segment, runs[-1][1], start):
+            start, _ = runs.pop()
+        runs.append((start, end))
+    return runs
+
+
+def _is_gap(segment: Segment, start: int, end: int) -> bool:
+    """Return whether there is nothing but spaces between two places, no tag either."""
+    if not segment.text[start:end].isspace():
+        return False
+    return not any(start <= item.start <= end for item in segment.items)
+
+
+def _item(segment: Segment, run: tuple[int, int]) -> Item:
+    start, end = run
     return Item(
         kind=Kind.KEPT,
-        raw=segment.escape(number[0]),
+        raw=segment.escape(segment.text[start:end]),
         start=start,
         end=start,
         before=" ",
