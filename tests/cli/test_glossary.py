@@ -33,6 +33,18 @@ def test_lines_have_the_terms(command: Command, terms: Path) -> None:
     assert "glossary: 2 terms in the source: " in ended.err
 
 
+def test_a_glossary_that_has_nothing_of_the_text_is_said(
+    command: Command, terms: Path, tmp_path: Path
+) -> None:
+    ended = command("translate", DEMO, "We drink tea.", "--glossary", terms)
+    assert "glossary: none of its terms is in the source" in ended.err
+    page = tmp_path / "page.html"
+    page.write_text("<p>We drink tea.</p>", "utf-8")
+    ended = command("translate", DEMO, page, "--glossary", terms)
+    assert "glossary: none of its terms is in the source" in ended.err
+    assert "glossary" not in command("translate", DEMO, "We drink tea.").err
+
+
 def test_each_line_of_json_says_what_became_of_its_terms(
     command: Command, terms: Path
 ) -> None:

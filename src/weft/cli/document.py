@@ -417,7 +417,9 @@ def _report(
         guesses.see(done[text], number, document.place(number))
         guesses.unaligned += done[text].is_unaligned
         guesses.see_words(word.get("quality") for word in done[text].words or ())
-        guesses.terms.update(use["status"] for use in done[text].terms or ())
+        terms = done[text].terms
+        if terms is not None:
+            guesses.see_terms(use["status"] for use in terms)
         guesses.see_memory(done[text].uses, bool(done[text].taken))
     for line in guesses.few() if as_json else guesses.lines():
         remark(f"weft: {line}")

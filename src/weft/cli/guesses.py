@@ -37,7 +37,8 @@ class Guesses:
         self.unit = unit
         self.words: dict[str, None] = {}
         self.numbers: list[str] = []  # of the first lines with such words
-        self.terms = Counter[str]()  # of a glossary, by what became of them
+        # terms of a glossary, by what became of them; None without one
+        self.terms: Counter[str] | None = None
         self.memory: Counter[str] | None = (
             None  # of texts, by what a memory has of them
         )
@@ -71,8 +72,15 @@ class Guesses:
         self.see(prediction, number, name)
         self.see_words(word.quality for word in prediction.words or ())
         self.unaligned += prediction.is_unaligned
-        self.terms.update(use.status for use in prediction.terms or ())
+        if prediction.terms is not None:
+            self.see_terms(use.status for use in prediction.terms)
         self.see_memory(prediction.memory, prediction.is_taken)
+
+    def see_terms(self, statuses: Iterable[str]) -> None:
+        """Count what became of the terms of a text."""
+        if self.terms is None:
+            self.terms = Counter()
+        self.terms.update(statuses)
 
     def see_words(self, qualities: Iterable[float | None]) -> None:
         """Count the words of a translation, and those that are rather wrong than right."""
@@ -175,8 +183,10 @@ class Guesses:
 
     def of_terms(self) -> list[str]:
         """Say how many terms of a glossary the texts have, and what became of them."""
-        if not self.terms:
+        if self.terms is None:
             return []
+        if not self.terms:
+            return ["glossary: none of its terms is in the source"]
         total = self.terms.total()
         parts = [f"{count:,} {status}" for status, count in self.terms.most_common()]
         counted = f"{total:,} terms" if total > 1 else "1 term"
