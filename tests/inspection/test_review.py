@@ -181,3 +181,17 @@ def test_in_a_browser_it_fits_and_filters(
         )
         opened.close()
     assert colours[0] != colours[1]
+
+
+def test_what_is_taken_with_other_numbers_is_no_quotation() -> None:
+    use = {
+        "taken": True,
+        "kind": "repaired",
+        "score": 1.0,
+        "where": "a.tmx:3",
+        "source": "in 30 days",
+        "target": "in 45 Tagen",
+    }
+    row = Reviewed("line 1", "in 45 days", "in 45 Tagen", memory=[use])
+    html = review(row).page()
+    assert "memory, taken with the numbers of the text (a.tmx:3): in 30 days" in html

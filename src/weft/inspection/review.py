@@ -223,5 +223,7 @@ def _more(one: Reviewed) -> Iterator[str]:
         yield f"doubtful: {', '.join(words)}"
     for use in one.memory:
         how = "taken" if use["taken"] else f"near, {use['score']:.0%}"
+        if use["taken"] and use["kind"] == "repaired":
+            how = "taken with the numbers of the text"
         pair = f"{escape(use['source'])} → {escape(use['target'])}"
         yield f"memory, {how} ({escape(use['where'])}): {pair}"
