@@ -4,8 +4,9 @@ A format reads a document into segments and a skeleton. Writing puts a translati
 each segment; every other character of the skeleton stays.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -71,6 +72,22 @@ class Segment:
     spaces: Mapping[int, str] = field(default_factory=dict)
     keeps_numbers: bool = True
     kept: tuple[str, ...] = ()
+
+    def with_items(self, added: Sequence[Item]) -> "Segment":
+        """Return the segment with more items, in the order of the text; none has a partner."""
+        ends = [item.end for item in self.items]
+        places = [bisect_right(ends, item.start) for item in added]
+        items: list[Item] = []
+        done = 0
+        for number, item in enumerate(self.items):
+            reached = bisect_right(places, number)
+            items += added[done:reached]
+            done = reached
+            partner = item.partner
+            if partner is not None:
+                partner += bisect_right(places, partner)
+            items.append(replace(item, partner=partner))
+        return replace(self, items=(*items, *added[done:]))
 
     def escape(self, text: str) -> str:
         """Write a text as the document does."""

@@ -208,7 +208,8 @@ def repair_kept(segment: Segment, translated: Translated) -> tuple[Segment, Tran
         if missing[span.raw] > 0:
             missing[span.raw] -= 1
             lost.append(span)
-    return (_with_items(segment, lost[::-1]) if lost else segment), translated
+    items = [_item(segment.text, span) for span in reversed(lost)]
+    return segment.with_items(items), translated
 
 
 def _without(translated: Translated, span: Span) -> Translated:
@@ -227,26 +228,13 @@ def _without(translated: Translated, span: Span) -> Translated:
     return replace(translated, text=text[:start] + text[span.end :], alignment=links)
 
 
-def _with_items(segment: Segment, lost: Sequence[Span]) -> Segment:
-    """Return the segment with stretches of its text as items, too."""
-    items = list(segment.items)
-    for span in lost:
-        text = segment.text
-        item = Item(
-            Kind.KEPT,
-            span.raw,
-            span.start,
-            span.end,
-            before=" " if text[: span.start][-1:] == " " else "",
-            after=" " if text[span.end : span.end + 1] == " " else "",
-        )
-        place = sum(other.end <= span.start for other in items)
-        items = [_moved_partner(other, place) for other in items]
-        items.insert(place, item)
-    return replace(segment, items=tuple(items))
-
-
-def _moved_partner(item: Item, place: int) -> Item:
-    if item.partner is None or item.partner < place:
-        return item
-    return replace(item, partner=item.partner + 1)
+def _item(text: str, span: Span) -> Item:
+    """Return a stretch of a text as an item, with the white space that it has around it."""
+    return Item(
+        Kind.KEPT,
+        span.raw,
+        span.start,
+        span.end,
+        before=" " if text[: span.start][-1:] == " " else "",
+        after=" " if text[span.end : span.end + 1] == " " else "",
+    )

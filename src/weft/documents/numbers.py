@@ -4,7 +4,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from weft.documents.document import Item, Kind, Segment, Translated
 
@@ -31,7 +30,9 @@ def repair_numbers(
         return segment, translated
     wrong = _without(_numbers(_NUMBER, translated.text), _numbers(_ANY, segment.text))
     translated = _replaced(translated, wrong, lost)
-    return _with_items(segment, lost[len(wrong) :]), translated
+    runs = _runs(segment, lost[len(wrong) :])
+    items = [_item(segment, run) for run in runs]
+    return segment.with_items(items), translated
 
 
 def _numbers(form: re.Pattern[str], text: str) -> list[re.Match[str]]:
@@ -83,25 +84,6 @@ def _replaced(
         alignment.append((src_start, src_end, moved(start), moved(end)))
     parts.append(text[place:])
     return Translated("".join(parts), alignment)
-
-
-def _with_items(segment: Segment, lost: Sequence[re.Match[str]]) -> Segment:
-    """Return the segment with numbers as items, which are placed like placeholders."""
-    ends = [item.end for item in segment.items]
-    runs = _runs(segment, lost)
-    places = [bisect_right(ends, start) for start, _ in runs]
-    items: list[Item] = []
-    waiting = list(zip(places, runs, strict=True))
-    waiting.reverse()
-    for place, item in enumerate(segment.items):
-        while waiting and waiting[-1][0] <= place:
-            items.append(_item(segment, waiting.pop()[1]))
-        partner = item.partner
-        if partner is not None:
-            partner += bisect_right(places, partner)
-        items.append(replace(item, partner=partner))
-    items += [_item(segment, number) for _, number in reversed(waiting)]
-    return replace(segment, items=tuple(items))
 
 
 def _runs(segment: Segment, numbers: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
