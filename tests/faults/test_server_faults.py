@@ -617,6 +617,28 @@ def test_S9_a_server_without_work_ends_at_once(launch: Launch) -> None:
     assert "Traceback" not in server.said()
 
 
+LATE = """
+import sys, time
+import uvicorn
+made = uvicorn.Server.__init__
+def late(*arguments, **named):
+    time.sleep(1)
+    made(*arguments, **named)
+uvicorn.Server.__init__ = late
+sys.argv = ["weft", "serve", sys.argv[1], "--port", "0"]
+from weft.__main__ import main
+main()
+"""
+
+
+def test_S9_a_signal_is_heeded_as_soon_as_the_server_has_said_where_it_is(
+    tiny_models: dict[str, Path], tmp_path: Path
+) -> None:
+    server = run_script(LATE, [tiny_models["en-de"]], tmp_path)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(SLACK) == 0
+
+
 DYING = """
 import sys
 from weft.serve import pool

@@ -103,12 +103,14 @@ def listen(
     proxies: Sequence[str] = (),
     say: Callable[[str], None] = print,
     keys: Keys | None = None,
+    opened: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until a signal comes, finish what runs, and return.
 
     A second signal ends the process at once, with exit code 130. `proxies` are the addresses of
-    proxies whose word is taken for who asks; the file of `keys` is looked after. Raises
-    ThreadEnded where the server cannot go on.
+    proxies whose word is taken for who asks; the file of `keys` is looked after; `opened` is
+    called as soon as requests are answered and signals heeded. Raises ThreadEnded where the
+    server cannot go on.
     """
     for name in _SILENT:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -128,7 +130,7 @@ def listen(
         timeout_keep_alive=int(limits.idle_seconds) + 1,
         h11_max_incomplete_event_size=limits.max_head,
     )
-    server = _Server(config, service, drain_seconds, say, keys)
+    server = _Server(config, service, drain_seconds, say, keys, opened)
     asyncio.run(server.run_within(list(sockets)))
     service.pool.stop()
     if server.has_failed:
@@ -145,8 +147,10 @@ class _Server(uvicorn.Server):
         drain_seconds: float,
         say: Callable[[str], None],
         keys: Keys | None = None,
+        opened: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(config)
+        self._opened = opened
         self._keys = keys
         self._service = service
         self._drain_seconds = drain_seconds
@@ -161,6 +165,11 @@ class _Server(uvicorn.Server):
             await self.serve(sockets)
         finally:
             watching.cancel()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the doors, and only then say so: a signal that comes after it is heeded."""
+        await super().startup(sockets)
+        self._opened()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more work, and finish what there is; meanwhile say that the server ends."""

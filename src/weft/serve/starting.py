@@ -10,6 +10,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from weft.serve.app import Settings, build_app
@@ -92,11 +93,10 @@ def start(plan: Plan, say: Say) -> None:
         )
         _collect_often()
         _return_memory()
-        for line in _addresses(plan.host, sockets):
-            say(line)
-        if plan.opens_page:
-            _open_page(sockets[0].getsockname()[1])
-        listen(app, service, sockets, plan.drain_seconds, plan.proxies, say, keys)
+        announce = partial(_announce, plan, sockets, say)
+        listen(
+            app, service, sockets, plan.drain_seconds, plan.proxies, say, keys, announce
+        )
     finally:
         for one in sockets:
             one.close()
@@ -141,6 +141,14 @@ def _return_memory() -> None:
     gc.callbacks.append(returned)
 
 
+def _announce(plan: Plan, sockets: Sequence[socket.socket], say: Say) -> None:
+    """Say where the server is, and open its page if that was asked for."""
+    for line in _addresses(plan.host, sockets):
+        say(line)
+    if plan.opens_page:
+        _open_page(sockets[0].getsockname()[1])
+
+
 def _open_page(port: int) -> None:
     """Open the page in a browser, as soon as it is served, where there is a screen."""
     has_screen = sys.platform in ("darwin", "win32") or any(
@@ -148,7 +156,7 @@ def _open_page(port: int) -> None:
     )
     if has_screen:
         page = f"http://localhost:{port}/"
-        threading.Timer(1.0, webbrowser.open, [page]).start()
+        threading.Thread(target=webbrowser.open, args=[page]).start()
 
 
 def opened(asked: Named, max_beam: int, say: Say) -> ServedModel:
