@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from side_by_side import refuse_missing
 
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
     refuse_missing(asked.glossary, asked.text)
-    task = load_task(asked.folder, "float32", "auto")
+    task: Any = load_task(asked.folder, "float32", "auto")
     plain = task.predictor()
     pair = task.config.src_lang, task.config.tgt_lang
     glossary = read_glossary(asked.glossary, *pair)
