@@ -20,7 +20,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 import weft
 from weft.documents.document import Translated
-from weft.documents.formats.plain import read_plain
+from weft.documents.formats.text.plain import read_plain
 from weft.documents.writing import write_segment
 
 MARK = "{0}"

@@ -12,7 +12,7 @@ import numpy as np
 from serving_servers import Client, Reply, Server
 from side_by_side import say
 
-from weft.documents.formats.plain import read_plain
+from weft.documents.formats.text.plain import read_plain
 
 CLIENTS = (1, 8, 32, 128)
 SETTINGS: list[dict[str, int]] = [

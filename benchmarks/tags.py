@@ -31,9 +31,9 @@ from weft.data.corpus import read_pairs
 from weft.data.tokenizer import EOS_ID
 from weft.decoding.decoder import Hypothesis
 from weft.documents.document import Document, Kind, Reading, Segment, Translated
-from weft.documents.formats.fluent import open_fluent
-from weft.documents.formats.restructured import read_restructured
-from weft.documents.formats.xliff import open_xliff
+from weft.documents.formats.bilingual.xliff import open_xliff
+from weft.documents.formats.programs.fluent import open_fluent
+from weft.documents.formats.programs.restructured import read_restructured
 from weft.documents.kept import Span, spans, with_kept
 from weft.documents.words import is_wide, split_words
 from weft.documents.writing import write_segment

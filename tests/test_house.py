@@ -124,10 +124,10 @@ predict.document: documents predict
 documents: documents
 documents.units: data.memory data.scripts documents
 documents.kept: data.kept documents
-documents.formats.bilingual: data.languages documents
-documents.formats.tmx: data.languages documents
-documents.formats.qt: data.languages documents
-documents.formats.plurals: data.languages
+documents.formats.bilingual.units: data.languages documents
+documents.formats.bilingual.tmx: data.languages documents
+documents.formats.programs.qt: data.languages documents
+documents.formats.bilingual.plurals: data.languages
 tasks: config data engine evaluation folder kernels model predict recipes tasks training
 tasks.task: config data folder kernels
 tasks.translation: config data decoding engine evaluation folder kernels predict tasks.task
@@ -173,8 +173,8 @@ LATE = (
 )
 # Packages of an extra, loaded by name where a recipe asks for them.
 OPTIONAL = {
-    ("documents.formats.fluent", "fluent.syntax"),
-    ("documents.formats.markdown_inline", "markdown_it"),
+    ("documents.formats.programs.fluent", "fluent.syntax"),
+    ("documents.formats.text.markdown_inline", "markdown_it"),
     ("data.nearness", "rapidfuzz.distance.Levenshtein"),
     ("data.normalize", "opencc"),
     ("data.normalize", "spacy"),

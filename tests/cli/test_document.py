@@ -15,7 +15,7 @@ from weft.cli import document as verb
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.registry import FILE_TYPES
 from weft.documents.document import Document, FileDocument, Note, Reading
-from weft.documents.formats.html import open_html
+from weft.documents.formats.web.html import open_html
 from weft.documents.registry import FORMATS, Format, endings
 from weft.errors import UsageError
 from weft.predict.prediction import Prediction

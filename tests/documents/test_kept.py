@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from weft.documents.document import Segment, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.html import read_html
-from weft.documents.formats.restructured import read_restructured
+from weft.documents.formats.programs.restructured import read_restructured
+from weft.documents.formats.web.html import read_html
 from weft.documents.kept import ReadDocument, repair_kept, spans, with_kept
 from weft.documents.writing import write_segment
 

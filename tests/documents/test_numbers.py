@@ -1,7 +1,7 @@
 """Numbers of a text are in its translation, whatever the model made of them."""
 
 from weft.documents.document import Translated
-from weft.documents.formats.html import read_html
+from weft.documents.formats.web.html import read_html
 from weft.documents.writing import write_segment
 
 

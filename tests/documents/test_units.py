@@ -6,9 +6,9 @@ import pytest
 
 from weft.documents.document import Translated
 from weft.documents.driver import translate_document
-from weft.documents.formats.html import read_html
-from weft.documents.formats.messages import read_message
-from weft.documents.formats.restructured import read_restructured
+from weft.documents.formats.programs.restructured import read_restructured
+from weft.documents.formats.text.messages import read_message
+from weft.documents.formats.web.html import read_html
 from weft.documents.standing import as_it_stood
 from weft.documents.units import words_of_unit
 

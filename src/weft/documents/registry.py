@@ -6,25 +6,19 @@ from importlib.util import find_spec
 from pathlib import PurePath
 
 from weft.documents.document import Document, Reading, TextDocument
-from weft.documents.formats.android import open_android
-from weft.documents.formats.apple_strings import open_strings, open_stringsdict
-from weft.documents.formats.docx import open_docx
-from weft.documents.formats.epub import open_epub
-from weft.documents.formats.fluent import open_fluent
-from weft.documents.formats.html import open_html, read_html
-from weft.documents.formats.json_files import open_json, open_json_lines
-from weft.documents.formats.markdown import open_markdown
-from weft.documents.formats.odf import open_odf
-from weft.documents.formats.plain import open_plain, read_plain
-from weft.documents.formats.po import open_po
-from weft.documents.formats.pptx import open_pptx
-from weft.documents.formats.qt import open_qt
-from weft.documents.formats.subtitles import open_srt, open_vtt
-from weft.documents.formats.tables import open_csv, open_tsv
-from weft.documents.formats.tmx import open_tmx_document
-from weft.documents.formats.xcstrings import open_xcstrings
-from weft.documents.formats.xliff import open_xliff
-from weft.documents.formats.xlsx import open_xlsx
+from weft.documents.formats.bilingual import tmx, xliff
+from weft.documents.formats.office import docx, epub, odf, pptx, xlsx
+from weft.documents.formats.programs import (
+    android,
+    apple_strings,
+    fluent,
+    json_files,
+    po,
+    qt,
+    xcstrings,
+)
+from weft.documents.formats.text import markdown, plain, subtitles, tables
+from weft.documents.formats.web import html
 from weft.errors import UsageError
 
 Open = Callable[[bytes, Reading], Document[bytes]]
@@ -57,29 +51,34 @@ class Format:
 FORMATS = {
     row.name: row
     for row in (
-        Format("text", (".txt",), open_plain, read_plain),
-        Format("html", (".html", ".htm"), open_html, read_html),
-        Format("markdown", (".md", ".markdown"), open_markdown, needs=("markdown_it",)),
-        Format("json", (".json", ".arb"), open_json, has_columns=True),
-        Format("json lines", (".jsonl",), open_json_lines, has_columns=True),
-        Format("csv", (".csv",), open_csv, has_columns=True),
-        Format("tsv", (".tsv",), open_tsv, has_columns=True),
-        Format("fluent", (".ftl",), open_fluent, needs=("fluent.syntax",)),
-        Format("strings", (".strings",), open_strings),
-        Format("stringsdict", (".stringsdict",), open_stringsdict),
-        Format("xcstrings", (".xcstrings",), open_xcstrings),
-        Format("po", (".po", ".pot"), open_po),
-        Format("srt", (".srt",), open_srt),
-        Format("vtt", (".vtt",), open_vtt),
-        Format("docx", (".docx",), open_docx),
-        Format("odf", (".odt", ".ods", ".odp"), open_odf),
-        Format("epub", (".epub",), open_epub),
-        Format("pptx", (".pptx",), open_pptx),
-        Format("xlsx", (".xlsx",), open_xlsx),
-        Format("xliff", (".xlf", ".xliff"), open_xliff),
-        Format("tmx", (".tmx",), open_tmx_document),
-        Format("ts", (".ts",), open_qt),
-        Format("android", (".xml",), open_android),
+        Format("text", (".txt",), plain.open_plain, plain.read_plain),
+        Format("html", (".html", ".htm"), html.open_html, html.read_html),
+        Format(
+            "markdown",
+            (".md", ".markdown"),
+            markdown.open_markdown,
+            needs=("markdown_it",),
+        ),
+        Format("json", (".json", ".arb"), json_files.open_json, has_columns=True),
+        Format("json lines", (".jsonl",), json_files.open_json_lines, has_columns=True),
+        Format("csv", (".csv",), tables.open_csv, has_columns=True),
+        Format("tsv", (".tsv",), tables.open_tsv, has_columns=True),
+        Format("fluent", (".ftl",), fluent.open_fluent, needs=("fluent.syntax",)),
+        Format("strings", (".strings",), apple_strings.open_strings),
+        Format("stringsdict", (".stringsdict",), apple_strings.open_stringsdict),
+        Format("xcstrings", (".xcstrings",), xcstrings.open_xcstrings),
+        Format("po", (".po", ".pot"), po.open_po),
+        Format("srt", (".srt",), subtitles.open_srt),
+        Format("vtt", (".vtt",), subtitles.open_vtt),
+        Format("docx", (".docx",), docx.open_docx),
+        Format("odf", (".odt", ".ods", ".odp"), odf.open_odf),
+        Format("epub", (".epub",), epub.open_epub),
+        Format("pptx", (".pptx",), pptx.open_pptx),
+        Format("xlsx", (".xlsx",), xlsx.open_xlsx),
+        Format("xliff", (".xlf", ".xliff"), xliff.open_xliff),
+        Format("tmx", (".tmx",), tmx.open_tmx_document),
+        Format("ts", (".ts",), qt.open_qt),
+        Format("android", (".xml",), android.open_android),
     )
 }
 

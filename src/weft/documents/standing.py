@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.documents.document import Item, Segment, TextDocument
-from weft.documents.formats.messages import read_message
-from weft.documents.formats.restructured import read_restructured
+from weft.documents.formats.programs.restructured import read_restructured
+from weft.documents.formats.text.messages import read_message
 
 READERS: Sequence[Callable[[str], TextDocument]] = (read_message, read_restructured)
 """The readers of messages; which of them a catalogue needs, one message does not say."""

@@ -11,8 +11,8 @@ from document_differ import diff_resources  # tools/
 from document_samples import RULES, reverse
 from weft.documents.document import Reading, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.android import open_android
-from weft.documents.formats.bilingual import Bilingual
+from weft.documents.formats.bilingual.units import Bilingual
+from weft.documents.formats.programs.android import open_android
 from weft.errors import UsageError
 
 STRINGS = r"""<?xml version="1.0" encoding="utf-8"?>

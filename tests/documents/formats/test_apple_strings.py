@@ -12,8 +12,8 @@ from document_differ import diff_stringsdict  # tools/
 from document_samples import RULES, same, upper
 from weft.documents.document import Document, Doubt, Reading, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.apple_strings import open_strings, open_stringsdict
-from weft.documents.formats.xcstrings import open_xcstrings
+from weft.documents.formats.programs.apple_strings import open_strings, open_stringsdict
+from weft.documents.formats.programs.xcstrings import open_xcstrings
 from weft.errors import UsageError
 
 STRINGS = r"""/* Title of "the" window; a = b */

@@ -5,8 +5,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import pytest
 
-from weft.documents.formats import archive
-from weft.documents.formats.archive import read_archive
+from weft.documents.formats.office import archive
+from weft.documents.formats.office.archive import read_archive
 from weft.errors import UsageError
 
 

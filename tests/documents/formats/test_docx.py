@@ -12,8 +12,8 @@ from office_differ import diff_docx  # tools/
 from office_samples import W, docx, members, types, zipped  # tools/
 from weft.documents.document import Doubt, Reading
 from weft.documents.driver import texts_of, translate_document, unchanged
-from weft.documents.formats.docx import open_docx
-from weft.documents.formats.package import PackageDocument
+from weft.documents.formats.office.docx import open_docx
+from weft.documents.formats.office.package import PackageDocument
 from weft.errors import UsageError
 
 

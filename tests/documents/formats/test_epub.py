@@ -7,8 +7,8 @@ from office_differ import diff_epub  # tools/
 from office_samples import docx, epub, members, zipped  # tools/
 from weft.documents.document import Reading
 from weft.documents.driver import texts_of, translate_document, unchanged
-from weft.documents.formats.epub import open_epub
-from weft.documents.formats.package import PackageDocument
+from weft.documents.formats.office.epub import open_epub
+from weft.documents.formats.office.package import PackageDocument
 from weft.errors import UsageError
 
 PAGE = (

@@ -11,8 +11,8 @@ from document_differ import diff_fluent  # tools/
 from document_samples import RULES, reverse, upper
 from weft.documents.document import Reading, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.fluent import open_fluent
-from weft.documents.formats.values import ValuesDocument
+from weft.documents.formats.programs.fluent import open_fluent
+from weft.documents.formats.text.values import ValuesDocument
 from weft.errors import UsageError
 
 FTL = """\

@@ -12,8 +12,8 @@ from weft.documents.driver import (
     translate_document,
     unchanged,
 )
-from weft.documents.formats.html import open_html, read_html
-from weft.documents.formats.markup import Markup, attributes, scan
+from weft.documents.formats.web.html import open_html, read_html
+from weft.documents.formats.web.markup import Markup, attributes, scan
 from weft.errors import UsageError
 
 

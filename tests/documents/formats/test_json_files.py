@@ -11,9 +11,9 @@ from document_differ import diff_json  # tools/
 from document_samples import RULES, upper
 from weft.documents.document import Reading, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.json_files import open_json, open_json_lines
-from weft.documents.formats.json_tree import nodes_of
-from weft.documents.formats.values import ValuesDocument
+from weft.documents.formats.programs.json_files import open_json, open_json_lines
+from weft.documents.formats.programs.json_tree import nodes_of
+from weft.documents.formats.text.values import ValuesDocument
 from weft.errors import UsageError
 
 CONFIG = r"""{

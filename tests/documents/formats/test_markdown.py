@@ -10,8 +10,8 @@ from document_differ import diff_markdown  # tools/
 from document_samples import RULES, reverse, upper
 from weft.documents.document import Reading, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.markdown import open_markdown
-from weft.documents.formats.values import ValuesDocument
+from weft.documents.formats.text.markdown import open_markdown
+from weft.documents.formats.text.values import ValuesDocument
 from weft.errors import UsageError
 
 PAGE = """\

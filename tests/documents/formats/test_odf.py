@@ -9,8 +9,8 @@ from office_differ import diff_odf  # tools/
 from office_samples import docx, members, odf, zipped  # tools/
 from weft.documents.document import Doubt, Reading, Translated
 from weft.documents.driver import texts_of, translate_document, unchanged
-from weft.documents.formats.odf import open_odf
-from weft.documents.formats.package import PackageDocument
+from weft.documents.formats.office.odf import open_odf
+from weft.documents.formats.office.package import PackageDocument
 from weft.errors import UsageError
 
 AUTOMATIC = (

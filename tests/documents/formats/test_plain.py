@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from document_samples import Rule, reverse, upper  # tools/
 from weft.documents.document import Reading, TextDocument, Translated, Written
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.html import read_html
-from weft.documents.formats.plain import open_plain, read_plain
+from weft.documents.formats.text.plain import open_plain, read_plain
+from weft.documents.formats.web.html import read_html
 from weft.documents.registry import FORMATS, endings, format_of
 from weft.errors import UsageError
 

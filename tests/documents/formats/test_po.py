@@ -14,9 +14,14 @@ from document_differ import diff_po  # tools/
 from document_samples import RULES, reverse, upper
 from weft.documents.document import Doubt, Offer, Reading, Translated, Written
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.lines import lines_of
-from weft.documents.formats.po import _entries, _string, _width_of_file, open_po
-from weft.documents.formats.restructured import read_restructured, with_spaces
+from weft.documents.formats.programs.po import (
+    _entries,
+    _string,
+    _width_of_file,
+    open_po,
+)
+from weft.documents.formats.programs.restructured import read_restructured, with_spaces
+from weft.documents.formats.text.lines import lines_of
 from weft.errors import UsageError
 
 HEADER = r"""# A program.

@@ -13,8 +13,8 @@ from office_differ import diff_pptx  # tools/
 from office_samples import docx, members, pptx  # tools/
 from weft.documents.document import Reading
 from weft.documents.driver import texts_of, translate_document, unchanged
-from weft.documents.formats.package import PackageDocument
-from weft.documents.formats.pptx import open_pptx
+from weft.documents.formats.office.package import PackageDocument
+from weft.documents.formats.office.pptx import open_pptx
 from weft.errors import UsageError
 
 

@@ -11,8 +11,8 @@ from document_differ import diff_units  # tools/
 from document_samples import RULES, reverse
 from weft.documents.document import Doubt, Reading, Translated, Written
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.bilingual import Bilingual
-from weft.documents.formats.qt import open_qt
+from weft.documents.formats.bilingual.units import Bilingual
+from weft.documents.formats.programs.qt import open_qt
 from weft.errors import UsageError
 
 MESSAGES = """\

@@ -11,8 +11,8 @@ from document_differ import diff_subtitles  # tools/
 from document_samples import RULES, reverse, upper
 from weft.documents.document import Reading, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.subtitles import open_srt, open_vtt
-from weft.documents.formats.wrapping import balance
+from weft.documents.formats.text.subtitles import open_srt, open_vtt
+from weft.documents.formats.text.wrapping import balance
 from weft.errors import UsageError
 
 SRT = """\

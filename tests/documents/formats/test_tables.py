@@ -12,7 +12,7 @@ from document_differ import diff_table  # tools/
 from document_samples import RULES, upper
 from weft.documents.document import Reading, Translated
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.tables import open_csv, open_tsv
+from weft.documents.formats.text.tables import open_csv, open_tsv
 from weft.errors import UsageError
 
 CSV = 'id,name,"text, long",n\r\n1,red car,"one ""two"" and {0} x,\nthree",5\r\n\r\n2,,"<b>four</b>",6\r\n'

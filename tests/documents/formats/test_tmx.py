@@ -14,8 +14,8 @@ from document_differ import diff_memory  # tools/
 from document_samples import RULES, reverse, upper
 from weft.documents.document import Doubt, Reading, Translated, Written
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.bilingual import Bilingual
-from weft.documents.formats.tmx import open_tmx_document
+from weft.documents.formats.bilingual.tmx import open_tmx_document
+from weft.documents.formats.bilingual.units import Bilingual
 from weft.errors import UsageError
 
 MEMORY = """\

@@ -6,9 +6,9 @@ from time import process_time
 from document_samples import upper  # tools/
 from weft.documents.document import Doubt, Translated, Written
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.messages import choices_in, read_message
-from weft.documents.formats.plain import read_plain
-from weft.documents.formats.values import Collector, Value, ValuesDocument, joined
+from weft.documents.formats.text.messages import choices_in, read_message
+from weft.documents.formats.text.plain import read_plain
+from weft.documents.formats.text.values import Collector, Value, ValuesDocument, joined
 
 
 def doubled(text: str, doubts: Sequence[Doubt]) -> str:

@@ -13,8 +13,8 @@ from document_differ import diff_units  # tools/
 from document_samples import RULES, reverse, upper
 from weft.documents.document import Doubt, Offer, Reading, Translated, Written
 from weft.documents.driver import translate_document, unchanged
-from weft.documents.formats.bilingual import Bilingual
-from weft.documents.formats.xliff import open_xliff
+from weft.documents.formats.bilingual.units import Bilingual
+from weft.documents.formats.bilingual.xliff import open_xliff
 from weft.errors import UsageError
 
 ONE = """\

@@ -13,8 +13,8 @@ from office_differ import diff_xlsx  # tools/
 from office_samples import A, S, docx, members, xlsx, zipped  # tools/
 from weft.documents.document import Reading, Translated
 from weft.documents.driver import texts_of, translate_document, unchanged
-from weft.documents.formats.package import PackageDocument
-from weft.documents.formats.xlsx import open_xlsx
+from weft.documents.formats.office.package import PackageDocument
+from weft.documents.formats.office.xlsx import open_xlsx
 from weft.errors import UsageError
 
 

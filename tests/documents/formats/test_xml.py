@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.documents.formats.xml import (
+from weft.documents.formats.xml.tokens import (
     MAX_DEPTH,
     Xml,
     decode_xml,

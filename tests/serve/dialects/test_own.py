@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 from document_samples import samples
 from weft.documents.document import TextDocument, Translated, Written
-from weft.documents.formats.html import decode, read_html
-from weft.documents.formats.plain import read_plain
+from weft.documents.formats.text.plain import read_plain
+from weft.documents.formats.web.html import decode, read_html
 from weft.documents.writing import write_segment
 from weft.predict.prediction import Alternative, Prediction
 from weft.predict.words import SourceWord, WordReport

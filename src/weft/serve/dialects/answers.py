@@ -13,7 +13,7 @@ from typing import Any
 from weft.documents.document import TextDocument, Written
 from weft.documents.document import Translated as Aligned
 from weft.documents.driver import needs_alignment, texts_of, unchanged
-from weft.documents.formats.plain import read_plain
+from weft.documents.formats.text.plain import read_plain
 from weft.documents.writing import write_segment
 from weft.errors import UsageError
 from weft.predict.document import alignment_of, for_document

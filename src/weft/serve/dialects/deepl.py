@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from weft.data.languages import english_name, primary
-from weft.documents.formats.html import read_html
+from weft.documents.formats.web.html import read_html
 from weft.serve.bodies import Fields, MissingField, read_fields
 from weft.serve.dialects.answers import Answer, Wish, translate_texts
 from weft.serve.dialects.codes import served_language

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from weft.data.languages import english_name
-from weft.documents.formats.html import read_html
-from weft.documents.formats.plain import read_plain
+from weft.documents.formats.text.plain import read_plain
+from weft.documents.formats.web.html import read_html
 from weft.documents.registry import endings
 from weft.serve.bodies import Fields, MissingField, NotJson, read_fields
 from weft.serve.dialects.answers import Answer, Wish, translate_texts

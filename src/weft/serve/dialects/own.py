@@ -12,8 +12,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from weft.documents.formats.html import read_html
-from weft.documents.formats.plain import read_plain
+from weft.documents.formats.text.plain import read_plain
+from weft.documents.formats.web.html import read_html
 from weft.errors import UsageError
 from weft.predict.completion import Completion
 from weft.predict.memory_use import MemoryUse

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.documents.document import Segment
 from weft.documents.document import Translated as Aligned
-from weft.documents.formats.html import decoded_spans
+from weft.documents.formats.web.html import decoded_spans
 from weft.documents.numbers import repair_numbers
 from weft.predict.prediction import Prediction
 from weft.predict.words import SourceWord

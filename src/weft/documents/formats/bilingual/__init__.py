@@ -1,0 +1,1 @@
+"""Files of two languages, with units that have a source and perhaps a target."""

@@ -1,0 +1,1 @@
+"""Documents of office programs, and books: XML in the members of a zip archive."""

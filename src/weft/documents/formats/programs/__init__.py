@@ -1,0 +1,1 @@
+"""Messages of programs, in the files that programs read."""

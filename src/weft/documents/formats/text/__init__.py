@@ -1,0 +1,1 @@
+"""Plain text and what is written in it: lines, cues, cells, Markdown."""

@@ -1,0 +1,1 @@
+"""HTML, and what else is markup of its kind."""
