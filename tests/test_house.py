@@ -56,6 +56,7 @@ data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind
 data.glossary: data.formats data.kept data.languages data.scripts
 data.nearness:
+data.numbers: data.languages
 data.substitution: data.languages
 data.near_index: data.nearness
 data.memory: data.base data.corpus data.formats data.languages data.near_index data.nearness data.substitution
@@ -124,6 +125,7 @@ predict.document: documents predict
 documents: documents
 documents.units: data.memory data.scripts documents
 documents.kept: data.kept documents
+documents.numbers: data.numbers documents
 documents.formats.bilingual.units: data.languages documents
 documents.formats.bilingual.tmx: data.languages documents
 documents.formats.programs.qt: data.languages documents

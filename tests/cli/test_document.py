@@ -406,3 +406,26 @@ def test_sentences_are_translated_one_by_one_and_stand_as_they_stood(
 def ends_of(sentences: list[str]) -> list[int]:
     """Where each sentence ends among those that spaces join."""
     return list(accumulate(len(one) + 1 for one in sentences))
+
+
+def test_what_was_put_back_is_shown_and_said(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("<p>cat sees {0} and 512 dogs.</p>")
+    ended = command("translate", tiny_folder, path, "--review", tmp_path / "r.html")
+    said = "numbers: a number was put back: 512"
+    assert f"weft: line 1: {said}" in ended.messages
+    page = (tmp_path / "r.html").read_text()
+    assert said in page
+    assert page.count("512") == 3
+    assert page.count("{0}") == 2
+    other = tmp_path / "b.html"
+    ended = command("translate", tiny_folder, path, "--json", "--output", other)
+    (value,) = map(json.loads, ended.lines)
+    assert "A number was put back: 512." in value["doubts"]
+    assert "512" in value["text"]
+    assert "{0}" in value["text"]
+    words = value["words"]
+    shown = [value["text"][word["start"] : word["end"]] for word in words]
+    assert shown == [word["text"] for word in words]

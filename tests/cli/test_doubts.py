@@ -154,3 +154,14 @@ def test_given_translations_are_judged(
         "translate", judging_folder, "cat.", "--given", given, "--n-best", 2
     )
     assert (ended.code, "not searched for" in ended.err) == (2, True)
+
+
+def test_numbers_that_differ_are_doubted(command: Command, tiny_folder: Path) -> None:
+    ended = command("translate", tiny_folder, "cat sees dog.", "cat sees 512 dogs.")
+    (said,) = [line for line in ended.messages if "numbers" in line]
+    assert said == (
+        "weft: line 2: numbers: the source has 512, the translation does not"
+    )
+    ended = command("translate", tiny_folder, "--json", "cat sees 512 dogs.")
+    (value,) = map(json.loads, ended.lines)
+    assert value["numbers"] == {"missing": ["512"], "added": []}

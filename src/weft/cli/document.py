@@ -19,8 +19,9 @@ from weft.console.wording import remark
 from weft.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from weft.documents.document import Document, Translated
+    from weft.documents.document import Document, Segment, Translated
     from weft.documents.registry import Format
+    from weft.documents.writing import Mended
     from weft.inspection.review import Reviewed
     from weft.predict.memory_use import MemoryUse
     from weft.predict.prediction import Prediction
@@ -80,14 +81,22 @@ class Done:
             return None
         return [MemoryUse(**use) for use in self.memory]
 
-    @property
-    def translated(self) -> "Translated":
-        """Return it as a document takes it."""
+    def translated(self, languages: tuple[str, str]) -> "Translated":
+        """Return it as a document takes it; languages are BCP-47, empty where unknown."""
         from weft.documents.document import Doubt, Translated
 
         alignment = [(a, b, c, d) for a, b, c, d in self.alignment]
         doubt = Doubt.from_json(asdict(self))
-        return Translated(self.text, alignment, doubt, self.stands)
+        words = [(word["start"], word["end"]) for word in self.words or ()]
+        return Translated(self.text, alignment, doubt, self.stands, languages, words)
+
+
+@dataclass(frozen=True)
+class _AllDone:
+    """The translations of a document: `of` its texts, and as its segments are written."""
+
+    of: Mapping[str, Done]
+    mended: "Sequence[Mended]"
 
 
 def document_of(
@@ -185,7 +194,10 @@ def translate_document(
     _report(document, done, output, found, asked.as_json)
     if page is not None:
         for number, text in _first_places(document):
-            page.add(_reviewed(document.place(number), text, done[text]))
+            one = done.of[text]
+            segment = document.segments[number]
+            place = document.place(number)
+            page.add(_reviewed(place, segment, one, done.mended[number]))
         close_review(page)
 
 
@@ -289,13 +301,13 @@ def _write(
     settings: "DecodingSettings",
     found: Opened,
     facts: Mapping[str, Any],
-) -> dict[str, Done]:
-    """Translate and write a document; return the translations of its texts.
+) -> "_AllDone":
+    """Translate and write a document; return its translations.
 
     What is done is kept beside the output until that is written, so that the same command goes on
     after an interruption.
     """
-    from weft.documents.driver import fill_document, texts_of
+    from weft.documents.driver import mended, texts_of, write_mended
     from weft.folder import durable
 
     texts = texts_of(document)
@@ -312,9 +324,10 @@ def _write(
                     "and the same command continues it"
                 )
             raise
-        translated = [done[text].translated for text in texts]
-        durable.write_bytes(output, fill_document(document, translated))
-    return done
+        languages = _languages(found)
+        every = mended(document, [done[text].translated(languages) for text in texts])
+        durable.write_bytes(output, write_mended(document, every))
+    return _AllDone(done, every)
 
 
 def _kept(file: BinaryIO, output: Path, texts: Sequence[str]) -> dict[str, Done]:
@@ -398,7 +411,7 @@ def _as_objects(words: "Sequence[SourceWord] | None") -> list[dict[str, Any]] | 
 
 def _report(
     document: "Document[bytes]",
-    done: Mapping[str, Done],
+    done: _AllDone,
     output: Path,
     found: Opened,
     as_json: bool,
@@ -414,13 +427,13 @@ def _report(
         _show(_doubtful(document, done), "doubts; --json lists them all")
     guesses = Guesses(unit="")
     for number, text in _first_places(document):
-        guesses.see(done[text], number, document.place(number))
-        guesses.unaligned += done[text].is_unaligned
-        guesses.see_words(word.get("quality") for word in done[text].words or ())
-        terms = done[text].terms
-        if terms is not None:
-            guesses.see_terms(use["status"] for use in terms)
-        guesses.see_memory(done[text].uses, bool(done[text].taken))
+        one = done.of[text]
+        guesses.see(one, number, document.place(number))
+        guesses.unaligned += one.is_unaligned
+        guesses.see_words(word.get("quality") for word in one.words or ())
+        if one.terms is not None:
+            guesses.see_terms(use["status"] for use in one.terms)
+        guesses.see_memory(one.uses, bool(one.taken))
     for line in guesses.few() if as_json else guesses.lines():
         remark(f"weft: {line}")
     notes = [f"{note.place}: {note.text}" for note in document.notes]
@@ -428,19 +441,21 @@ def _report(
     remark(f"weft: {output}: {_summary(document, found)}")
 
 
-def _objects(document: "Document[bytes]", done: Mapping[str, Done]) -> Iterator[str]:
-    """Yield a line of JSON for each segment."""
+def _objects(document: "Document[bytes]", done: _AllDone) -> Iterator[str]:
+    """Yield a line of JSON for each segment, with its translation as it is written."""
     for number, segment in enumerate(document.segments):
-        one = done[segment.text]
+        one = done.of[segment.text]
+        mended = done.mended[number]
+        shown = mended.shown()
         value = {
             "place": document.place(number),
             "source": segment.text,
-            "text": one.text,
+            "text": shown.text,
             "score": one.score,
             "confidence": one.confidence,
-            "doubts": one.remarks,
+            "doubts": mended.doubt.remarks,
             "unknown_words": one.unknown_words,
-            "words": one.words,
+            "words": None if one.words is None else _at(one.words, shown),
         }
         more = {
             "terms": one.terms,
@@ -453,22 +468,49 @@ def _objects(document: "Document[bytes]", done: Mapping[str, Done]) -> Iterator[
         yield json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def _reviewed(place: str, text: str, one: Done) -> "Reviewed":
-    """Return a text and its translation as the page of the review shows them."""
+def _at(found: Sequence[dict[str, Any]], shown: "Translated") -> list[dict[str, Any]]:
+    """Return words or terms at their places in a text as it is shown, those that are there."""
+    placed = []
+    for one, (start, end) in zip(found, shown.words, strict=False):
+        if start < end:
+            place = {"text": shown.text[start:end], "start": start, "end": end}
+            placed.append(one | place)
+    return placed
+
+
+def _reviewed(
+    place: str, segment: "Segment", one: Done, mended: "Mended"
+) -> "Reviewed":
+    """Return a segment and its translation as the page of the review shows them."""
+    from weft.documents.writing import shown_source
     from weft.inspection.review import Reviewed
 
+    doubts = [*one.doubts, *_of_numbers(mended)]
+    shown = mended.shown()
+    omitted = one.omitted or []
+    terms = one.terms or []
+    marks = [(mark["start"], mark["end"]) for mark in [*omitted, *terms]]
+    source = shown_source(segment, marks)
     return Reviewed(
         place,
-        text,
-        one.text,
+        source.text,
+        shown.text,
         one.confidence,
-        [*one.doubts, *of_whole(one.unsure, one.unknown_words)],
-        one.words or (),
-        one.omitted or (),
+        [*doubts, *of_whole(one.unsure, one.unknown_words)],
+        _at(one.words or (), shown),
+        _at(omitted, source),
         one.unknown_words,
-        one.terms or (),
+        _at(terms, replace(source, words=source.words[len(omitted) :])),
         one.memory or (),
     )
+
+
+def _of_numbers(mended: "Mended") -> list[str]:
+    """Return the doubts about the numbers of a segment, as the terminal has doubts."""
+    return [
+        f"numbers: {remark[0].lower()}{remark[1:].rstrip('.')}"
+        for remark in mended.numbers.remarks()
+    ]
 
 
 def _first_places(document: "Document[bytes]") -> Iterator[tuple[int, str]]:
@@ -480,12 +522,12 @@ def _first_places(document: "Document[bytes]") -> Iterator[tuple[int, str]]:
             yield number, segment.text
 
 
-def _doubtful(document: "Document[bytes]", done: Mapping[str, Done]) -> list[str]:
+def _doubtful(document: "Document[bytes]", done: _AllDone) -> list[str]:
     """Return the doubts about translations, each with its place."""
     return [
         f"{document.place(number)}: {doubt}"
         for number, text in _first_places(document)
-        for doubt in done[text].doubts
+        for doubt in [*done.of[text].doubts, *_of_numbers(done.mended[number])]
     ]
 
 

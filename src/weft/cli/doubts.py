@@ -44,6 +44,8 @@ def doubts_of(
         doubts.append(again)
     doubts += _of_what_is_missing(prediction, text, config, settings, is_line)
     doubts += _of_phrases(prediction)
+    if is_line and prediction.numbers:
+        doubts.append(f"numbers: {prediction.numbers}")
     doubts += [
         f"term {use.source} ({use.where}): {use.status}; {use.reason}"
         for use in prediction.terms or ()

@@ -55,7 +55,13 @@ def told(translated: Sequence[Translated] | None) -> bytes:
         return packed(None)
     return packed(
         [
-            [one.text, list(one.alignment), asdict(one.doubt), dict(one.stands)]
+            [
+                one.text,
+                list(one.alignment),
+                asdict(one.doubt),
+                dict(one.stands),
+                one.languages,
+            ]
             for one in translated
         ]
     )
@@ -95,9 +101,10 @@ def _written(document: Document[bytes], answer: Any) -> bytes:
     if answer is None:
         return unchanged(document)
     translated = []
-    for text, alignment, doubt, stands in answer:
+    for text, alignment, doubt, stands, (src, tgt) in answer:
         links = [(a, b, c, d) for a, b, c, d in alignment]
-        translated.append(Translated(text, links, Doubt.from_json(doubt), stands))
+        said = Doubt.from_json(doubt)
+        translated.append(Translated(text, links, said, stands, (src, tgt)))
     return fill_document(document, translated)
 
 

@@ -4,7 +4,7 @@ A format reads a document into segments and a skeleton. Writing puts a translati
 each segment; every other character of the skeleton stays.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -146,13 +146,49 @@ class Translated:
     The alignment has pairs of words that belong together, each as the places where the source word
     begins and ends in the segment's text, and the target word in the translation; () where the
     model has none. `stands` has sources with markup, as they may stand in the document, and their
-    targets: a memory has them so.
+    targets: a memory has them so. `languages` are those of both (BCP-47), empty where unknown.
+    `words` are places in the translation that are of interest, and move with its words.
     """
 
     text: str
     alignment: Sequence[tuple[int, int, int, int]] = ()
     doubt: Doubt = Doubt()
     stands: Mapping[str, str] = field(default_factory=dict)
+    languages: tuple[str, str] = ("", "")
+    words: Sequence[tuple[int, int]] = ()
+
+    def edited(self, edits: Sequence[tuple[int, int, str]]) -> "Translated":
+        """Return it with other characters in the place of some, `(start, end, text)` in their
+        order; what is left of a link or a word without any is dropped or empty.
+        """
+        parts: list[str] = []
+        shifts = [0]
+        copied = 0
+        for start, end, new in edits:
+            parts += (self.text[copied:start], new)
+            copied = end
+            shifts.append(shifts[-1] + len(new) - (end - start))
+        parts.append(self.text[copied:])
+        starts = [start for start, _, _ in edits]
+
+        def moved(place: int) -> int:
+            number = bisect_left(starts, place)
+            if not number:
+                return place
+            start, end, new = edits[number - 1]
+            if place >= end:
+                return place + shifts[number]
+            return start + shifts[number - 1] + min(place - start, len(new))
+
+        links = [
+            (a, b, moved(start), moved(end)) for a, b, start, end in self.alignment
+        ]
+        return replace(
+            self,
+            text="".join(parts),
+            alignment=[link for link in links if link[2] < link[3]],
+            words=[(moved(start), moved(end)) for start, end in self.words],
+        )
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-from weft.documents.document import Content_co, Document, Translated, Written
+from weft.documents.document import (
+    Content_co,
+    Document,
+    Segment,
+    Translated,
+    Written,
+)
 from weft.documents.standing import as_it_stood
-from weft.documents.writing import write_segment
+from weft.documents.writing import Mended, mend
 from weft.errors import UsageError
 
 Translate = Callable[[list[str]], Sequence[Translated]]
@@ -32,20 +38,37 @@ def fill_document(
 
     Raises UsageError unless there is one for each.
     """
+    return write_mended(document, mended(document, translated))
+
+
+def mended(
+    document: Document[Content_co], translated: Sequence[Translated]
+) -> list[Mended]:
+    """Return the segments of a document with their translations, put right where that is needed.
+
+    Raises UsageError unless there is one for each of its texts.
+    """
     texts = texts_of(document)
     if len(translated) != len(texts):
         raise UsageError(
             f"{len(translated)} translations for the {len(texts)} texts of a document; give one for each"
         )
     found = dict(zip(texts, translated, strict=True))
-    written = []
-    for segment in document.segments:
-        translation = found[segment.text]
-        text = as_it_stood(segment, translation.stands)
-        if text is None:
-            text = write_segment(segment, translation)
-        written.append(Written(text, translation.doubt))
-    return document.write(written)
+    return [_mended(segment, found[segment.text]) for segment in document.segments]
+
+
+def _mended(segment: Segment, translated: Translated) -> Mended:
+    stood = as_it_stood(segment, translated.stands)
+    if stood is not None:
+        return Mended(segment, translated, stood=stood)
+    return mend(segment, translated)
+
+
+def write_mended(
+    document: Document[Content_co], translations: Sequence[Mended]
+) -> Content_co:
+    """Write a document with what its segments became."""
+    return document.write([Written(one.text(), one.doubt) for one in translations])
 
 
 def translate_document(

@@ -17,6 +17,7 @@ _CLOSING = ".,;:!?)]}…»”’%，。！？；：、）」』】》"
 _AROUND = dict(zip("([\"'„“«‘»「『（", ")]\"'“”»’«」』）", strict=True))
 _AROUND["&quot;"] = "&quot;"
 _LONGEST_COMMA = 8
+_CALL = re.compile(r"[\"'(=]\s*tel:", re.I)  # the address of a telephone
 # between the placeholders of a list; between those that are one thing
 _LIST = re.compile(r"\s?[,;/|]\s?")
 _SLASH = re.compile(r"\s?/\s?")
@@ -80,6 +81,7 @@ class Builder:
         """
         found = (part for piece in pieces for part in _parts(piece))
         parts = list(_with_bound_apart(found))
+        parts = _with_telephones(parts, self._syntax.decode)
         if len(parts) == 1 and parts[0].kind is None:
             self._segment(parts, 0, 1, {})
             return
@@ -193,6 +195,27 @@ def _with_bound_apart(parts: Iterable[Piece]) -> Iterator[Piece]:
         before = piece.kind
         if piece.raw or not bound:
             yield piece
+
+
+def _with_telephones(
+    parts: Sequence[Piece], decode: Callable[[str], str]
+) -> list[Piece]:
+    """Make a placeholder of each link to a telephone whose text is a number."""
+    made: list[Piece] = []
+    for part in parts:
+        made.append(part)
+        before = made[-3:]
+        kinds = [piece.kind for piece in before]
+        if kinds == [Kind.OPEN, None, Kind.CLOSE] and _is_call(before, decode):
+            whole = "".join(piece.raw for piece in before)
+            made[-3:] = [Piece(whole, Kind.KEPT)]
+    return made
+
+
+def _is_call(pieces: Sequence[Piece], decode: Callable[[str], str]) -> bool:
+    opening, text, closing = pieces
+    is_link = _CALL.search(opening.raw) or _CALL.search(closing.raw)
+    return bool(is_link) and not _has_letters(text, decode)
 
 
 def _is_bound(pieces: list[Piece]) -> bool:

@@ -26,6 +26,7 @@ from weft.documents.words import Word, split_words
 
 _LONGEST = 80  # characters of what is read
 _MOST = 24  # of them in a segment
+_FILLER = "_"
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,17 @@ def spans(text: str, kept: Collection[str]) -> list[Span]:
     return [Span(*found.span(), found[0]) for found in any_of.finditer(text)]
 
 
+def without_kept(text: str, kept: Collection[str]) -> str:
+    """Return a text with other characters, as many, in the stead of what is kept."""
+    parts: list[str] = []
+    place = 0
+    for span in spans(text, kept):
+        parts += (text[place : span.start], _FILLER * len(span.raw))
+        place = span.end
+    parts.append(text[place:])
+    return "".join(parts)
+
+
 def words_around(
     text: str, kept: Sequence[Span], cuts: Collection[int] = ()
 ) -> list[Word]:
@@ -198,10 +210,12 @@ def repair_kept(segment: Segment, translated: Translated) -> tuple[Segment, Tran
     own = spans(segment.text, segment.kept)
     wanted = Counter(span.raw for span in own)
     found = Counter(span.raw for span in spans(translated.text, segment.kept))
+    edits = []
     for span in reversed(spans(translated.text, segment.kept)):
         if found[span.raw] > wanted[span.raw]:
             found[span.raw] -= 1
-            translated = _without(translated, span)
+            has_space = translated.text.endswith(" ", 0, span.start)
+            edits.append((span.start - has_space, span.end, ""))
     missing = wanted - found
     lost = []
     for span in reversed(own):
@@ -209,23 +223,7 @@ def repair_kept(segment: Segment, translated: Translated) -> tuple[Segment, Tran
             missing[span.raw] -= 1
             lost.append(span)
     items = [_item(segment.text, span) for span in reversed(lost)]
-    return segment.with_items(items), translated
-
-
-def _without(translated: Translated, span: Span) -> Translated:
-    """Return a translation without a stretch, and without the space before it."""
-    text = translated.text
-    start = span.start - (text[: span.start][-1:] == " ")
-
-    def moved(place: int) -> int:
-        return place if place <= start else max(start, place - (span.end - start))
-
-    links = [
-        (src_start, src_end, moved(tgt_start), moved(tgt_end))
-        for src_start, src_end, tgt_start, tgt_end in translated.alignment
-    ]
-    links = [link for link in links if link[2] < link[3]]
-    return replace(translated, text=text[:start] + text[span.end :], alignment=links)
+    return segment.with_items(items), translated.edited(edits[::-1])
 
 
 def _item(text: str, span: Span) -> Item:

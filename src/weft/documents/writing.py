@@ -1,20 +1,94 @@
 """The translation of a segment as its document writes it: tags, placeholders and entities back."""
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import unescape
+from itertools import accumulate
 
-from weft.documents.document import Item, Kind, Segment, Translated
+from weft.documents.document import Doubt, Item, Kind, Segment, Translated
 from weft.documents.kept import repair_kept, spans, words_around
-from weft.documents.numbers import repair_numbers
+from weft.documents.numbers import NO_NUMBERS, Numbers, differing, repair_numbers
 from weft.documents.placing import Placed, cuts_of, place
-from weft.documents.words import OPENING, Word, is_mark, is_wide, link
+from weft.documents.words import (
+    OPENING,
+    Word,
+    is_mark,
+    is_wide,
+    link,
+    split_words,
+)
 
 # how Chinese and Japanese write the marks that a placeholder may come with
 _WIDE_MARKS = {",": "，", ";": "；", ":": "："}
 _MARK = re.compile(r"([,;:])\s+")
 _CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff60\U00020000-\U0003ffff]")
 _KANA = re.compile("[\u3041-\u30ff]")
+_TAG = re.compile(r"<[^<>]*>")
+
+
+@dataclass(frozen=True)
+class Mended:
+    """A segment and its translation, in which all is that has to be, and what that took.
+
+    What `stood` in a file before, with its markup, is written as it is.
+    """
+
+    segment: Segment
+    translated: Translated
+    numbers: Numbers = NO_NUMBERS
+    stood: str | None = None
+
+    @property
+    def doubt(self) -> Doubt:
+        """Return the doubt of the translation, with the remarks on its numbers."""
+        doubt = self.translated.doubt
+        return replace(doubt, remarks=(*doubt.remarks, *self.numbers.remarks()))
+
+    @property
+    def is_same(self) -> bool:
+        """Return whether the translation is the text itself, so that the source stays."""
+        return self.translated.text == self.segment.text
+
+    def text(self) -> str:
+        """Return what takes the place of the segment's source."""
+        if self.stood is not None:
+            return self.stood
+        if self.is_same:
+            return self.segment.source
+        segment = self.segment
+        if not segment.items and not segment.spaces and not segment.kept:
+            return segment.escape(self.translated.text)
+        return _Writer(segment, self.translated).text()
+
+    def shown(self) -> Translated:
+        """Return the translation with placeholders and numbers where they are written, but without
+        tags, for a person; its words at their places there.
+        """
+        if self.stood is not None:
+            return replace(self.translated, text=self.stood, words=())
+        segment = _without_tags(self.segment)
+        if not segment.items:
+            return self.translated
+        writer = _Writer(segment, self.translated)
+        text = writer.text()
+        return replace(self.translated, text=text, words=writer.places())
+
+
+def mend(segment: Segment, translated: Translated) -> Mended:
+    """Put right what a translation has lost or changed of a segment's placeholders and numbers.
+
+    A translation that is the text itself is right.
+    """
+    if translated.text == segment.text:
+        return Mended(segment, translated)
+    if segment.kept:
+        segment, translated = repair_kept(segment, translated)
+    if not segment.keeps_numbers:
+        return Mended(segment, translated, differing(segment, translated))
+    return Mended(*repair_numbers(segment, translated))
 
 
 def write_segment(segment: Segment, translated: Translated) -> str:
@@ -22,15 +96,31 @@ def write_segment(segment: Segment, translated: Translated) -> str:
 
     A translation that is the text itself leaves the source as it is, byte for byte.
     """
-    if translated.text == segment.text:
-        return segment.source
-    if segment.kept:
-        segment, translated = repair_kept(segment, translated)
-    if segment.keeps_numbers:
-        segment, translated = repair_numbers(segment, translated)
-    if not segment.items and not segment.spaces and not segment.kept:
-        return segment.escape(translated.text)
-    return _Writer(segment, translated).text()
+    return mend(segment, translated).text()
+
+
+def shown_source(segment: Segment, words: Sequence[tuple[int, int]]) -> Translated:
+    """Return the text of a segment as `Mended.shown` does its translation; some words move to their
+    places there.
+    """
+    places = [(word.start, word.end) for word in split_words(segment.text)]
+    itself = [(*place, *place) for place in places]
+    return Mended(segment, Translated(segment.text, itself, words=words)).shown()
+
+
+def _without_tags(segment: Segment) -> Segment:
+    """Return a segment whose items are shown as a person reads them: without tags, and as they are
+    but for entities.
+    """
+    items = []
+    for item in segment.items:
+        shown = ""
+        if item.kind is Kind.KEPT:
+            shown = unescape(_TAG.sub("", item.raw))
+        items.append(replace(item, raw=shown))
+    if not any(item.raw for item in items):
+        items = []
+    return replace(segment, items=tuple(items), spaces={}, escapes={})
 
 
 class _Writer:
@@ -47,6 +137,8 @@ class _Writer:
         self._targets = link(self._src, self._tgt, translated.alignment)
         places = zip(segment.items, _whites(segment), strict=True)
         self._whites = {id(item): whites for item, whites in places}
+        self._words = translated.words
+        self._begins: list[int] = []  # of the words in what is written
 
     def text(self) -> str:
         items = self._segment.items
@@ -55,7 +147,8 @@ class _Writer:
             at[entry.boundary].append(items[entry.item])
         spaces = self._hard_spaces()
         is_kept = {span.start for span in self._kept}
-        parts = []
+        parts: list[str] = []
+        number_of = []
         for boundary in range(len(self._tgt) + 1):
             white = self._white(boundary)
             if boundary in at:
@@ -67,8 +160,26 @@ class _Writer:
                 shown = self._translation[word.start : word.end]
                 if word.start not in is_kept:
                     shown = self._segment.escape(shown)
+                number_of.append(len(parts))
                 parts.append(shown)
+        begins = list(accumulate(map(len, parts), initial=0))
+        self._begins = [begins[number] for number in number_of]
         return "".join(parts)
+
+    def places(self) -> list[tuple[int, int]]:
+        """Return where the words of interest are in what is written without escapes."""
+        starts = [word.start for word in self._tgt]
+
+        def moved(place: int) -> int:
+            number = bisect_right(starts, place) - 1
+            if number < 0:
+                return 0
+            return self._begins[number] + place - starts[number]
+
+        return [
+            (moved(start), moved(end - 1) + 1) if start < end else (0, 0)
+            for start, end in self._words
+        ]
 
     def _placed(self) -> list[Placed]:
         return place(

@@ -10,8 +10,10 @@ from weft.predict.words import SourceWord
 _MOST_WORDS = 10  # that a remark names
 
 
-def for_document(text: str, prediction: Prediction) -> Translated:
-    """Return the translation of a segment's text.
+def for_document(
+    text: str, prediction: Prediction, languages: tuple[str, str] = ("", "")
+) -> Translated:
+    """Return the translation of a segment's text; languages are BCP-47, empty where unknown.
 
     Where the model answers nothing the text itself stays, with a remark: no document loses what it
     says.
@@ -27,7 +29,19 @@ def for_document(text: str, prediction: Prediction) -> Translated:
     stands: dict[str, str] = {}
     if prediction.is_taken and prediction.memory and len(prediction.memory) == 1:
         stands = dict(reversed(prediction.memory[0].stands))
-    return Translated(prediction.text, alignment_of(prediction), doubt, stands)
+    return Translated(
+        prediction.text,
+        alignment_of(prediction),
+        doubt,
+        stands,
+        languages,
+        places_of(prediction),
+    )
+
+
+def places_of(prediction: Prediction) -> list[tuple[int, int]]:
+    """Return where the words of a translation are in it; none where the model was not asked."""
+    return [(word.start, word.end) for word in prediction.words or ()]
 
 
 def alignment_of(prediction: Prediction) -> list[tuple[int, int, int, int]]:

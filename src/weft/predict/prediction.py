@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from weft.config import LimitingKey
+from weft.data.numbers import Difference
 from weft.predict.alignment import Link
 from weft.predict.memory_use import MemoryUse
 from weft.predict.terms import TermUse
@@ -75,6 +76,9 @@ class Prediction:
     them: those of the translation, each with its place, its probability and its source words.
     `terms` are those of the glossary that the text has, where there is one.
 
+    `numbers` are those that the text has and the translation has not, or the other way round, as
+    far as they are no words; None where they are the same, or a memory had the translation.
+
     `memory` has the units of a translation memory that were taken and those that are near, where
     there is one. A segment that was taken has a score of 0, and so have its tokens: it is certain.
 
@@ -105,6 +109,7 @@ class Prediction:
     quality: float | None = None
     omitted: list[SourceWord] | None = None
     doubled: list[str] | None = None
+    numbers: Difference | None = None
 
     @property
     def is_taken(self) -> bool:
@@ -143,10 +148,14 @@ class Prediction:
         """Return the fields and `truncated` as a plain dictionary.
 
         It has `alignments`, `words`, `terms` and `memory` only where they were asked for,
-        `quality`, `omitted` and `doubled` only where they are known.
+        `quality`, `omitted` and `doubled` only where they are known, `numbers` where they differ.
         """
         head = {"text": self.text, "score": self.score, "truncated": self.truncated}
         fields = head | asdict(self)
+        if self.numbers is None:
+            del fields["numbers"]
+        else:
+            fields["numbers"] = self.numbers.to_json()
         for name in ("alignments", "quality", "omitted", "doubled"):
             if fields[name] is None:
                 del fields[name]

@@ -16,6 +16,7 @@ from weft.config import DecodingSection
 from weft.data.glossary import Glossary
 from weft.data.hints import Hints, TermHint
 from weft.data.memory import Memory
+from weft.data.numbers import Difference, difference
 from weft.data.tokenizer import Tokenizer
 from weft.decoding.decoder import Engine, Hypothesis
 from weft.decoding.risk import Utility
@@ -559,11 +560,22 @@ class Translator(TellsLanguages, LooksInside):
         quality = None
         if self.doubts.quality is not None and not prediction.is_taken:
             quality = self.doubts.quality.of_sentence(prediction.token_log_probs)
-        if not (unknown or unsure or quality):
-            return prediction
         return replace(
-            prediction, unknown_words=unknown, unsure=unsure, quality=quality
+            prediction,
+            unknown_words=unknown,
+            unsure=unsure,
+            quality=quality,
+            numbers=self._numbers(text, prediction),
         )
+
+    def _numbers(self, text: str, prediction: Prediction) -> Difference | None:
+        """Return the numbers that differ; None where none does, or a person wrote the translation
+        or there is none.
+        """
+        if prediction.is_taken or not prediction.text.strip():
+            return None
+        languages = self.src_lang, self.tgt_lang
+        return difference(text, prediction.text, languages) or None
 
     def _find(
         self, rows: list[SourceRow], settings: Resolved

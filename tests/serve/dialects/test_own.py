@@ -11,10 +11,12 @@ from document_samples import samples
 from weft.documents.document import TextDocument, Translated, Written
 from weft.documents.formats.text.plain import read_plain
 from weft.documents.formats.web.html import decode, read_html
-from weft.documents.writing import write_segment
+from weft.documents.numbers import Numbers
+from weft.documents.writing import mend
 from weft.predict.prediction import Alternative, Prediction
 from weft.predict.words import SourceWord, WordReport
-from weft.serve.dialects.answers import Answer
+from weft.serve.dialects.answers import Answer, Wish
+from weft.serve.dialects.own import _translation
 from weft.serve.dialects.words import words_of
 
 from .conftest import StandIn
@@ -128,9 +130,10 @@ def placed(document: TextDocument, translation: str, words: list[WordReport]) ->
         for word in words
         for source in word.sources
     ]
-    written = write_segment(segment, Translated(translation, pairs))
-    text = document.write([Written(written)])
-    return Answer(text, "en", None, document, (prediction,), (written,), ("m",))
+    places = [(word.start, word.end) for word in words]
+    mended = mend(segment, Translated(translation, pairs, words=places))
+    text = document.write([Written(mended.text())])
+    return Answer(text, "en", None, document, (prediction,), (mended,), ("m",))
 
 
 def test_quality_and_its_marks_are_told_where_they_are_known() -> None:
@@ -153,6 +156,25 @@ def test_quality_and_its_marks_are_told_where_they_are_known() -> None:
     assert replace(plain, predictions=(doubted, doubted)).quality() == 0.6
     other = replace(doubted, quality=None)
     assert replace(plain, predictions=(doubted, other)).quality() is None
+
+
+def test_numbers_that_differ_are_a_mark() -> None:
+    found = placed(read_plain("takes 512 MB"), "braucht 52 MB", [])
+    assert found.marks() == ["numbers"]
+    assert found.numbers() == Numbers(missing=("512",), added=("52",))
+    found = placed(read_html("<p>takes 512 MB</p>"), "braucht 52 MB", [])
+    assert found.text == "<p>braucht 512 MB</p>"
+    assert found.marks() == ["numbers"]
+    assert found.numbers() == Numbers(put_back=("512",))
+    assert not placed(read_plain("two of 12"), "zwei von zwölf", []).marks()
+
+
+def test_a_reply_has_the_numbers_that_differ() -> None:
+    found = placed(read_plain("takes 512 MB"), "braucht MB", [])
+    row = _translation(found, Wish(), is_detected=False)
+    assert row["numbers"] == {"put_back": [], "missing": ["512"], "added": []}
+    same = placed(read_plain("takes 512 MB"), "braucht 512 MB", [])
+    assert "numbers" not in _translation(same, Wish(), is_detected=False)
 
 
 def test_the_source_is_detected_unless_it_is_said(ask: TestClient) -> None:

@@ -18,6 +18,15 @@ function markNote(mark, translations) {
   return numbers.length > 0 && make("li", { class: "doubt" }, say(`mark-${mark}`, { where: where(numbers, translations.length) }));
 }
 
+// Numbers that one side has and the other has not, and those that were put back.
+function numberNotes(translations) {
+  return translations.flatMap((translation, i) =>
+    Object.entries(translation?.numbers ?? {})
+      .filter(([, numbers]) => numbers.length > 0)
+      .map(([how, numbers]) => make("li", { class: "doubt" }, say(`numbers-${how}`, { where: where([i + 1], translations.length), numbers: listed(numbers) }))),
+  ).slice(0, MOST);
+}
+
 function unknownNote(translations) {
   const words = [...new Set(translations.flatMap((translation) => translation?.unknown_words ?? []))];
   const named = listed(words.slice(0, MOST).map(quoted)) + (words.length > MOST ? " …" : "");
@@ -58,5 +67,5 @@ function modelNote(translations, served) {
 
 export function drawNotes(translations, served) {
   const marks = MARKS.map((mark) => markNote(mark, translations));
-  return [...memoryNotes(translations), ...termNotes(translations), ...marks, unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
+  return [...memoryNotes(translations), ...termNotes(translations), ...marks, ...numberNotes(translations), unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
 }

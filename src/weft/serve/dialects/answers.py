@@ -14,9 +14,10 @@ from weft.documents.document import TextDocument, Written
 from weft.documents.document import Translated as Aligned
 from weft.documents.driver import needs_alignment, texts_of, unchanged
 from weft.documents.formats.text.plain import read_plain
-from weft.documents.writing import write_segment
+from weft.documents.numbers import Numbers
+from weft.documents.writing import Mended, mend, write_segment
 from weft.errors import UsageError
-from weft.predict.document import alignment_of, for_document
+from weft.predict.document import alignment_of, for_document, places_of
 from weft.predict.memory_use import MemoryUse
 from weft.predict.prediction import Prediction
 from weft.predict.settings import USUAL, DecodingSettings
@@ -59,8 +60,8 @@ class Answer:
     """The translation of a text, and what is known of each of its segments.
 
     `confidence` is None where the client said the language. `predictions` are those of the
-    document's segments, and `written` what stands in the text in their place; none where nothing
-    was translated, as the languages are the same.
+    document's segments, and `mended` what they became; none where nothing was translated, as the
+    languages are the same.
     """
 
     text: str
@@ -68,7 +69,7 @@ class Answer:
     confidence: float | None
     document: TextDocument
     predictions: tuple[Prediction, ...] = ()
-    written: tuple[str, ...] = ()
+    mended: tuple[Mended, ...] = ()
     models: tuple[str, ...] = ()
 
     def alternatives(self, most: int) -> list[str]:
@@ -118,8 +119,18 @@ class Answer:
             "empty": any(prediction.empty for prediction in every),
             "omission": any(prediction.omitted for prediction in every),
             "doubled": any(prediction.doubled for prediction in every),
+            "numbers": any(one.numbers for one in self.mended),
         }
         return [name for name, holds in marks.items() if holds]
+
+    def numbers(self) -> Numbers:
+        """Return the numbers of all segments that differ in the translation, or did."""
+        found = [one.numbers for one in self.mended]
+        return Numbers(
+            tuple(chain.from_iterable(one.put_back for one in found)),
+            tuple(chain.from_iterable(one.missing for one in found)),
+            tuple(chain.from_iterable(one.added for one in found)),
+        )
 
     def terms(self) -> list[TermUse] | None:
         """Return what became of a glossary's terms in all segments; None where there is none."""
@@ -187,7 +198,9 @@ async def translate_file(
         return await document.written(None)
     needed = document.needs_alignment
     found = await _translate(service, texts, needed, (src, tgt), caller, wish)
-    return await document.written([_in_document(text, found[text]) for text in texts])
+    return await document.written(
+        [_in_document(text, found[text], (src, tgt)) for text in texts]
+    )
 
 
 async def _translate_documents(
@@ -218,7 +231,7 @@ async def _translate_documents(
             )
             done |= {(language, text): one for text, one in found.items()}
     return [
-        _answer(document, guess, done)
+        _answer(document, guess, tgt, done)
         for document, guess in zip(documents, guesses, strict=True)
     ]
 
@@ -238,7 +251,10 @@ async def _read(texts: Sequence[str], read: Read) -> list[TextDocument]:
 
 
 def _answer(
-    document: TextDocument, guess: _Guess, done: dict[tuple[str, str], Translated]
+    document: TextDocument,
+    guess: _Guess,
+    tgt: str,
+    done: dict[tuple[str, str], Translated],
 ) -> Answer:
     """Return the translation of a document from those of its texts."""
     texts = [segment.text for segment in document.segments]
@@ -246,27 +262,32 @@ def _answer(
     if len(found) < len(texts) or not found:
         text = unchanged(document)
         return Answer(text, guess.src, guess.confidence, document)
-    written = _written(document, map(_aligned, found))
+    languages = (guess.src, tgt)
+    mended = [
+        mend(segment, _aligned(one, languages))
+        for segment, one in zip(document.segments, found, strict=True)
+    ]
     return Answer(
-        text=document.write(list(map(Written, written))),
+        text=document.write([Written(one.text()) for one in mended]),
         src=guess.src,
         confidence=guess.confidence,
         document=document,
         predictions=tuple(one.prediction for one in found),
-        written=tuple(written),
+        mended=tuple(mended),
         models=found[0].models,
     )
 
 
-def _aligned(one: Translated) -> Aligned:
+def _aligned(one: Translated, languages: tuple[str, str]) -> Aligned:
     """Return a translation with its alignment; that of a second model is not with the source."""
     alignment = alignment_of(one.prediction) if len(one.models) == 1 else ()
-    return Aligned(one.prediction.text, alignment)
+    words = places_of(one.prediction)
+    return Aligned(one.prediction.text, alignment, languages=languages, words=words)
 
 
-def _in_document(text: str, one: Translated) -> Aligned:
+def _in_document(text: str, one: Translated, languages: tuple[str, str]) -> Aligned:
     """Return a translation as a file takes it, with what a person should check."""
-    found = for_document(text, one.prediction)
+    found = for_document(text, one.prediction, languages)
     return found if len(one.models) == 1 else replace(found, alignment=(), stands={})
 
 

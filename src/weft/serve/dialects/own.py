@@ -329,6 +329,8 @@ def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any
     }
     if (quality := answer.quality()) is not None:
         row["quality"] = quality
+    if numbers := answer.numbers():
+        row["numbers"] = {name: list(found) for name, found in vars(numbers).items()}
     if wish.words:
         row["words"] = words_of(answer)
     if wish.memory:

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.documents.document import Segment
-from weft.documents.document import Translated as Aligned
 from weft.documents.formats.web.html import decoded_spans
-from weft.documents.numbers import repair_numbers
-from weft.predict.prediction import Prediction
 from weft.predict.words import SourceWord
 from weft.serve.dialects.answers import Answer
 
@@ -90,14 +87,16 @@ def _placed(answer: Answer) -> Iterator[_Word]:
     document = answer.document
     is_direct = len(answer.models) == 1
     src_start = tgt_start = 0
-    rows = zip(document.segments, answer.predictions, answer.written, strict=False)
-    for number, (segment, prediction, written) in enumerate(rows):
+    rows = zip(document.segments, answer.predictions, answer.mended, strict=False)
+    for number, (segment, prediction, mended) in enumerate(rows):
+        written = mended.text()
         src_start += len(document.skeleton[number])
         tgt_start += len(document.skeleton[number])
         words = prediction.words or ()
         source = _Places(segment, segment.text, segment.source)
-        target, places = _written_places(segment, prediction, written)
-        for word, place in zip(words, places, strict=True):
+        # numbers may have been put back
+        target = _Places(mended.segment, mended.translated.text, written)
+        for word, place in zip(words, mended.translated.words, strict=True):
             found = target.of(*place)
             if found is not None:
                 sources = word.sources if is_direct else ()
@@ -111,21 +110,6 @@ def _placed(answer: Answer) -> Iterator[_Word]:
                 )
         src_start += len(segment.source)
         tgt_start += len(written)
-
-
-def _written_places(
-    segment: Segment, prediction: Prediction, written: str
-) -> tuple["_Places", list[Range]]:
-    """Return where characters of a translation are written, and the places of its words in it.
-
-    Numbers may have been put back, as `write_segment` does.
-    """
-    own = [(0, 0, word.start, word.end) for word in prediction.words or ()]
-    translated = Aligned(prediction.text, own)
-    if segment.keeps_numbers:
-        segment, translated = repair_numbers(segment, translated)
-    places = [(start, end) for _, _, start, end in translated.alignment]
-    return _Places(segment, translated.text, written), places
 
 
 def _moved(
@@ -151,6 +135,8 @@ class _Places:
 
     def of(self, start: int, end: int) -> Range | None:
         """Return the place of a word of the text."""
+        if start >= end:
+            return None
         if self._is_same:
             return (start, end)
         first, last = self._spans.get(start), self._spans.get(end - 1)
