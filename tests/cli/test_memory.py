@@ -1,6 +1,7 @@
 """weft translate --memory: what is taken and what is near, for lines and documents."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from weft import DEMO
+from weft.folder import durable
 
 Command = Callable[..., Any]
 TEA = "Anna drinks tea in the library."
@@ -150,6 +152,50 @@ def test_units_with_markup_are_found_for_segments_with_other_markup(
     # lines are text as it stands
     ended = command("translate", DEMO, TEA, "--memory", old, "--json")
     assert not any(use["taken"] for use in json.loads(ended.lines[0])["memory"])
+
+
+@pytest.fixture
+def reading(tmp_path: Path) -> Path:
+    """A model that reads literals."""
+    folder = tmp_path / "reading"
+    shutil.copytree(DEMO, folder)
+    path = folder / "config.json"
+    config = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(config | {"kept_forms": ["``a"]}), "utf-8")
+    manifest = json.loads((folder / durable.MANIFEST).read_text("utf-8"))
+    durable.write_manifest(folder, manifest["files"])
+    return folder
+
+
+def test_units_are_read_as_the_model_reads_documents(
+    command: Command, reading: Path, tmp_path: Path
+) -> None:
+    units = {
+        "Anna drinks ``tea`` in *the* library.": "安娜 在 *图书馆* 喝 ``tea`` 。",
+        "The teacher bought ``x``.": "买 ``x`` 。",
+    }
+    others = ["Anna drinks ``milk`` in *the* library.", "The teacher bought ``y``."]
+    old = tmp_path / "old.tsv"
+    old.write_text("".join(f"{a}\t{b}\n" for a, b in units.items()), "utf-8")
+    head = 'msgid ""\nmsgstr ""\n\n'
+    new = tmp_path / "new.po"
+    entries = (f'msgid "{text}"\nmsgstr ""\n' for text in (*units, *others))
+    new.write_text(head + "\n".join(entries), "utf-8")
+    ended = command("translate", reading, new, "--memory", old, "--json")
+    assert ended.code == 0
+    written = (tmp_path / "new.zh.po").read_text("utf-8")
+    for source, target in units.items():
+        assert f'msgid "{source}"\nmsgstr "{target}"\n' in written
+    objects = [json.loads(line) for line in ended.lines]
+    taken = [any(use["taken"] for use in one["memory"]) for one in objects]
+    assert taken == [True, True, False, False]
+    # the nearest ones are offered with what is in them
+    assert [one["memory"][0]["where"] for one in objects[2:]] == [
+        f"{old}:1",
+        f"{old}:2",
+    ]
+    for name in ("milk", "y"):
+        assert written.count(f"``{name}``") == 2
 
 
 @pytest.mark.parametrize(

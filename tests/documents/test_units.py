@@ -9,8 +9,11 @@ from weft.documents.driver import translate_document
 from weft.documents.formats.programs.restructured import read_restructured
 from weft.documents.formats.text.messages import read_message
 from weft.documents.formats.web.html import read_html
+from weft.documents.kept import read_by
 from weft.documents.standing import as_it_stood
-from weft.documents.units import words_of_unit
+from weft.documents.units import parts_for, words_of_unit
+
+FORMS = ("``a",)
 
 
 def test_markup_is_taken_out_on_both_sides() -> None:
@@ -26,6 +29,28 @@ def test_markup_is_taken_out_on_both_sides() -> None:
         assert expected in [(part.source, part.target) for part in parts], source
         (part,) = [part for part in parts if part.source == expected[0]]
         assert (part.raw_source, part.raw_target) == (source, target)
+
+
+def test_what_a_model_reads_stays_in_the_words() -> None:
+    source = "Use *the* ``x`` now"
+    target = "Nimm *das* ``x`` jetzt"
+    for forms, expected in (
+        ((), ("Use the now", "Nimm das jetzt")),
+        (FORMS, ("Use the ``x`` now", "Nimm das ``x`` jetzt")),
+    ):
+        parts = parts_for(forms)(source, target)
+        assert expected in [(part.source, part.target) for part in parts]
+        assert {(part.raw_source, part.raw_target) for part in parts} == {
+            (source, target)
+        }
+    # several models of a pair know different forms
+    both = parts_for((), FORMS)(source, target)
+    assert {"Use the now", "Use the ``x`` now"} <= {part.source for part in both}
+    # a unit that is its own text says still how it stands
+    parts = parts_for(FORMS)("Use ``x``", "Nimm ``x``")
+    assert ("Use ``x``", "Nimm ``x``") in [
+        (part.source, part.raw_target) for part in parts
+    ]
 
 
 def test_what_has_none_or_does_not_go_together_is_left_out() -> None:
@@ -58,6 +83,20 @@ def test_a_target_stands_as_it_stood_where_it_has_the_same_markup(
     found = as_it_stood(segment, {source: target})
     assert found == (target if kept else None)
     assert as_it_stood(segment, {f"{source} ": target}) is None
+
+
+def test_a_target_stands_as_it_stood_with_what_the_model_reads() -> None:
+    source = "Use ``x``"
+    (segment,) = read_by(read_restructured(source), FORMS).segments
+    assert segment.text == source
+    for target, kept in (
+        ("``x`` nimm", True),
+        ("``y`` nimm", False),
+        ("nimm", False),
+        ("*nimm* ``x``", False),
+    ):
+        found = as_it_stood(segment, {source: target})
+        assert found == (target if kept else None)
 
 
 def test_a_document_takes_the_target_with_its_markup() -> None:

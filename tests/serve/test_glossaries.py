@@ -54,7 +54,13 @@ def service(demo: ServedModel, terms: Path, tmp_path: Path) -> Iterator[Service]
     other.write_text("bicycle,脚踏车\n", "utf-8")
     pool = Pool(2)
     catalogue = Catalogue([demo])
-    found = open_glossaries([str(terms), f"second={other}"], catalogue.pairs())
+    said: list[str] = []
+    words = [str(terms), f"second={other}"]
+    found = open_glossaries(words, catalogue.pairs(), said.append)
+    assert said == [
+        f"glossary en-zh: 2 terms of {terms}",
+        f"glossary en-zh: 1 term of {other}",
+    ]
     yield Service(catalogue, pool, Limits(), found)
     pool.stop()
 
@@ -232,7 +238,7 @@ def test_deepls_glossaries(ask: TestClient) -> None:
 
 def opened(*words: str | Path) -> Glossaries:
     pairs = [("en", "de"), ("en", "zh"), ("de-DE", "en")]
-    return open_glossaries(list(map(str, words)), pairs)
+    return open_glossaries(list(map(str, words)), pairs, lambda line: None)
 
 
 def pairs_of(found: Glossaries, name: str) -> list[str]:

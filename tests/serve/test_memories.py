@@ -36,7 +36,7 @@ def old(tmp_path: Path) -> Path:
 
 def sizes(words: list[str], *pairs: tuple[str, str]) -> dict[tuple[str, str], int]:
     said: list[str] = []
-    found = open_memories(words, pairs, said.append)
+    found = open_memories(words, {pair: [()] for pair in pairs}, said.append)
     assert len(said) >= len(found)
     return {pair: len(memory) for pair, memory in found.items()}
 
@@ -52,6 +52,17 @@ def test_files_are_for_the_languages_that_they_say(old: Path, tmp_path: Path) ->
     assert sizes([str(named), str(tmx)], en_de, en_zh) == {en_de: 2}
     assert sizes([str(old)], en_zh) == {en_zh: 2}
     assert sizes([f"en-zh={old}"], en_de, en_zh) == {en_zh: 2}
+
+
+def test_the_start_says_how_many_units_a_file_has(old: Path) -> None:
+    with old.open("a", encoding="utf-8") as file:
+        file.write("Press {0} now.\t按{0}。\n")
+    said: list[str] = []
+    pair = ("en", "zh")
+    found = open_memories([str(old)], {pair: [()]}, said.append)
+    assert said == [f"memory en-zh: 3 units of {old}"]
+    # one of them also without its placeholder
+    assert (found[pair].num_whole, len(found[pair])) == (3, 4)
 
 
 def test_what_is_for_nobody_or_for_who_knows_whom_is_refused(
@@ -78,7 +89,9 @@ def test_a_model_that_is_opened_anew_keeps_its_memory(
     shutil.copytree(DEMO, folder)
     plain = open_model(Named("demo", folder))
     assert remembering(plain, None) is plain
-    (memory,) = open_memories([str(old)], [("en", "zh")], lambda line: None).values()
+    (memory,) = open_memories(
+        [str(old)], {("en", "zh"): [()]}, lambda line: None
+    ).values()
     model = remembering(plain, memory)
     again = reopened(model, 8)
     assert again is not None

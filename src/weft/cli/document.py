@@ -170,7 +170,6 @@ def translate_document(
     """Translate a document into a file of the same format, and say what came of it."""
     from weft.documents.kept import ReadDocument
     from weft.documents.registry import format_of
-    from weft.documents.units import words_of_unit
 
     row = format_of(str(asked.path))
     _refuse_options(asked, row, settings)
@@ -178,12 +177,10 @@ def translate_document(
         _refuse_other_format(asked.output, row)
         refuse_same_file(asked.path, asked.output)
         refuse_no_file(asked.output)
-    found = models.open(words_of_unit)
+    found = models.open(of_document=True)
     output = asked.output or _usual_name(asked.path, found)
     content = _read(asked.path)
-    document = _opened(row, content, asked, found)
-    if not models.memories:  # the units of which have no placeholders
-        document = ReadDocument(document, found.task.config.kept_forms)
+    document = ReadDocument(_opened(row, content, asked, found), found.model.kept_forms)
     page = None
     if asked.review is not None:
         page = open_review(asked.review, asked.path, output, found)

@@ -166,6 +166,7 @@ def _translated(
     if glossary is not None and model.can_align:
         decoding = {**decoding, "alignments": True}
     bound = model.with_glossary(glossary)
+    glossary = bound.glossary
     stream = bound.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
     shown = stages.counted(stream, task.unit, every=1, total=len(text))
     predictions = list(shown)

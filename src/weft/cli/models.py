@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,8 @@ class Translators:
     glossary: Path | None = None
     memories: tuple[str, ...] = ()
 
-    def open(self, parts_of: "PartsOf | None" = None) -> "Opened":
-        """Load them; `parts_of` is that of `read_memory`.
+    def open(self, of_document: bool = False) -> "Opened":
+        """Load them; the units of the memory also as segments of documents are.
 
         Raises UsageError where they cannot translate together.
         """
@@ -46,6 +46,11 @@ class Translators:
         if self.glossary is not None:
             model = model.with_glossary(glossary_for(model, self.glossary))
         if self.memories:
+            parts_of = None
+            if of_document:
+                from weft.documents.units import parts_for
+
+                parts_of = parts_for(model.kept_forms)
             model = model.with_memory(memory_for(model, self.memories, parts_of))
         return Opened(task, model)
 
@@ -80,7 +85,7 @@ def glossary_for(model: "Translator", path: Path) -> "Glossary":
     glossary = read_glossary(path, model.src_lang, model.tgt_lang)
     for note in glossary.notes:
         remark(f"weft: {path}: {note}")
-    return replace(glossary, kept_forms=model.kept_forms)
+    return glossary
 
 
 def memory_for(

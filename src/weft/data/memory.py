@@ -211,6 +211,11 @@ class Memory:
     def __len__(self) -> int:
         return len(self._units)
 
+    @property
+    def num_whole(self) -> int:
+        """Return how many units its files have: without the parts that became units, too."""
+        return len(self) - self._units.num_parts
+
     def prepare(self) -> None:
         """Make all that queries need, which otherwise the first one of each kind makes."""
         for index in (self._by_form, self._index):
@@ -314,7 +319,7 @@ class Memory:
 
     @cached_property
     def _index(self) -> NearIndex:
-        stages.enter(f"indexing {len(self):,} units of memory")
+        stages.enter(f"indexing {self.num_whole:,} units of memory")
         return NearIndex(self._kept_sources())
 
     @cached_property

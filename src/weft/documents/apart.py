@@ -10,13 +10,14 @@ import json
 import os
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from weft.documents.document import Document, Doubt, Reading, Translated
 from weft.documents.driver import fill_document, needs_alignment, unchanged
+from weft.documents.kept import ReadDocument
 from weft.documents.registry import FORMATS
 from weft.errors import UsageError
 
@@ -49,8 +50,13 @@ def asked(row: str, reading: Reading, content: bytes) -> bytes:
     return packed({"format": row, "reading": asdict(reading)}, content)
 
 
+def known(forms: Collection[str]) -> bytes:
+    """Return a message in between: the forms of placeholders that the model reads."""
+    return packed({"forms": list(forms)})
+
+
 def told(translated: Sequence[Translated] | None) -> bytes:
-    """Return the second one: the translations of its texts, None to leave all as it is."""
+    """Return the last one: the translations of its texts, None to leave all as it is."""
     if translated is None:
         return packed(None)
     return packed(
@@ -85,16 +91,22 @@ def _serve(source: BinaryIO, out: BinaryIO) -> None:
     _bound()
     try:
         document = row.open(content, Reading(**reading, columns=columns))
-        texts = [segment.text for segment in document.segments]
-        _send(
-            out, packed({"texts": texts, "needs_alignment": needs_alignment(document)})
-        )
+        _send(out, _texts_of(document))
         answer, _ = _received(source)
+        if isinstance(answer, dict):
+            document = ReadDocument(document, answer["forms"])
+            _send(out, _texts_of(document))
+            answer, _ = _received(source)
         _send(out, packed({}, _written(document, answer)))
     except UsageError as error:
         _send(out, packed({"error": str(error)}))
     except MemoryError:
         _send(out, packed({"error": "the file needs too much memory; divide it"}))
+
+
+def _texts_of(document: Document[bytes]) -> bytes:
+    texts = [segment.text for segment in document.segments]
+    return packed({"texts": texts, "needs_alignment": needs_alignment(document)})
 
 
 def _written(document: Document[bytes], answer: Any) -> bytes:

@@ -54,10 +54,15 @@ def mended(
             f"{len(translated)} translations for the {len(texts)} texts of a document; give one for each"
         )
     found = dict(zip(texts, translated, strict=True))
-    return [_mended(segment, found[segment.text]) for segment in document.segments]
+    return [
+        mended_segment(segment, found[segment.text]) for segment in document.segments
+    ]
 
 
-def _mended(segment: Segment, translated: Translated) -> Mended:
+def mended_segment(segment: Segment, translated: Translated) -> Mended:
+    """Return what a segment became: the target that a memory has of it as it stands, with its
+    markup, else the translation, put right.
+    """
     stood = as_it_stood(segment, translated.stands)
     if stood is not None:
         return Mended(segment, translated, stood=stood)

@@ -19,6 +19,7 @@ from weft.documents.document import (
     Kind,
     Note,
     Segment,
+    TextDocument,
     Translated,
     Written,
 )
@@ -62,6 +63,12 @@ class Span:
     start: int
     end: int
     raw: str
+
+
+def read_by(document: TextDocument, forms: Collection[str]) -> TextDocument:
+    """Return a text in whose segments the model reads what has one of the `forms` that it knows."""
+    segments = tuple(with_kept(segment, forms) for segment in document.segments)
+    return replace(document, segments=segments)
 
 
 def with_kept(segment: Segment, forms: Collection[str]) -> Segment:

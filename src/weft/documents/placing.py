@@ -69,21 +69,22 @@ def place(
     src: Sequence[Word],
     tgt: Sequence[Word],
     targets: Sequence[Sequence[int]],
+    first: int = 0,
 ) -> list[Placed]:
     """Return the items' places in the order in which they are written, pairs well nested.
 
-    `targets` are the words that each source word became. A pair whose text stands in the
-    translation as it is goes around that. Where targets say too little, items keep their order and
-    go to proportional places.
+    None is before the boundary `first`. `targets` are the words that each source word became. A
+    pair whose text stands in the translation as it is goes around that. Where targets say too
+    little, items keep their order and go to proportional places.
     """
     boundaries = _source_boundaries(segment.items, src)
     root = _tree(segment.items, boundaries, len(src))
     same = _same_runs(segment, translation, tgt)
     is_useful = bool(same) or _is_useful(targets, src, tgt)
     if not is_useful or not _is_small(segment.items, boundaries):
-        return _proportional(segment.items, boundaries, len(src), len(tgt))
+        return _proportional(segment.items, boundaries, len(src), len(tgt), first)
     placer = _Placer(targets, tgt, len(src), same)
-    placer.place(root)
+    placer.place(root, first)
     return _in_order(root)
 
 
@@ -143,11 +144,15 @@ def _is_small(items: Sequence[Item], boundaries: Sequence[int]) -> bool:
 
 
 def _proportional(
-    items: Sequence[Item], boundaries: Sequence[int], num_src: int, num_tgt: int
+    items: Sequence[Item],
+    boundaries: Sequence[int],
+    num_src: int,
+    num_tgt: int,
+    first: int,
 ) -> list[Placed]:
     """Put all items in their order, each at its share of the words."""
     placed = []
-    reached = 0
+    reached = first
     for number, item in enumerate(items):
         product = boundaries[number] * num_tgt
         if item.kind is Kind.CLOSE:
@@ -228,9 +233,9 @@ class _Placer:
         links = [counts[number] for number in range(len(tgt))]
         self._before = list(accumulate(links, initial=0))
 
-    def place(self, root: _Node) -> None:
-        """Set where each node starts and ends."""
-        root.start = 0
+    def place(self, root: _Node, first: int) -> None:
+        """Set where each node starts and ends; none starts before a boundary."""
+        root.start = first
         root.end = len(self._tgt)
         waiting = [root]
         while waiting:

@@ -1,31 +1,48 @@
-"""Units of a translation memory as the segments of documents are: without markup and
-placeholders.
+"""Units of a translation memory as the segments of documents are: without markup, and without the
+placeholders that the model does not read.
 """
 
 import re
+from collections.abc import Collection
+from functools import partial
 
-from weft.data.memory import UnitPart
+from weft.data.memory import PartsOf, UnitPart
 from weft.data.scripts import is_spaceless_letter
 from weft.documents.document import Item, Segment
+from weft.documents.kept import read_by
 from weft.documents.standing import READERS
 
 # what markup, placeholders and addresses have, and most text has not
 _SIGN = re.compile(r"[{<&%`*\\|$@#]|://")
 
 
-def words_of_unit(source: str, target: str) -> list[UnitPart]:
+def parts_for(*forms: Collection[str]) -> PartsOf:
+    """Return `words_of_unit` for models that read placeholders of some forms, a collection for each
+    model; without any, for one that reads none.
+    """
+    return partial(words_of_unit, readings=forms or ((),))
+
+
+def words_of_unit(
+    source: str, target: str, readings: Collection[Collection[str]] = ((),)
+) -> list[UnitPart]:
     """Return the segments of a unit's source with those of its target, as each reader of messages
-    has them; none where it has no markup, or another number of segments on either side.
+    has them, with the forms that each reading knows; none where it has no markup, or another number
+    of segments on either side.
     """
     if not _SIGN.search(source):
         return []
     parts: dict[UnitPart, None] = {}
     for read in READERS:
-        sources = read(source).segments
-        targets = read(target).segments
-        if len(sources) == len(targets):
-            parts.update(dict.fromkeys(map(_part, sources, targets)))
-    return [part for part in parts if part.source != source]
+        both = read(source), read(target)
+        for forms in readings:
+            sources, targets = (read_by(one, forms).segments for one in both)
+            if len(sources) != len(targets):
+                continue
+            for pair in zip(sources, targets, strict=True):
+                if pair[0].text != source or pair[0].kept:
+                    parts[_part(*pair)] = None
+    return list(parts)
 
 
 def _part(source: Segment, target: Segment) -> UnitPart:

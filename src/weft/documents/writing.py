@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 from itertools import accumulate
 
+from weft.documents.begun import Begun
 from weft.documents.document import Doubt, Item, Kind, Segment, Translated
 from weft.documents.kept import repair_kept, spans, words_around
 from weft.documents.numbers import NO_NUMBERS, Numbers, differing, repair_numbers
@@ -123,6 +124,19 @@ def _without_tags(segment: Segment) -> Segment:
     return replace(segment, items=tuple(items), spaces={}, escapes={})
 
 
+def write_begun(begun: Begun, translated: Translated) -> str:
+    """Return what takes the place of a segment where a person has begun its translation, which has
+    the text of that at its head: what they wrote, and the rest with the items that are to come.
+    """
+    segment = begun.segment
+    if segment.kept:
+        repaired = repair_kept(segment, translated)
+        if repaired[1].text.startswith(begun.text):
+            segment, translated = repaired
+    rest = _Writer(segment, translated).rest(len(begun.text))
+    return begun.prefix + (rest.lstrip() if begun.prefix[-1:].isspace() else rest)
+
+
 class _Writer:
     """Writes one translation."""
 
@@ -140,16 +154,23 @@ class _Writer:
         self._words = translated.words
         self._begins: list[int] = []  # of the words in what is written
 
-    def text(self) -> str:
+    def rest(self, place: int) -> str:
+        """Return what stands behind a place of the translation, and no item before it."""
+        first = sum(word.start < place for word in self._tgt)
+        end = self._tgt[first - 1].end if first else 0
+        return self._segment.escape(self._translation[place:end]) + self.text(first)
+
+    def text(self, first: int = 0) -> str:
+        """Return what stands from a boundary on, where all items are."""
         items = self._segment.items
         at: defaultdict[int, list[Item]] = defaultdict(list)
-        for entry in self._placed():
+        for entry in self._placed(first):
             at[entry.boundary].append(items[entry.item])
         spaces = self._hard_spaces()
         is_kept = {span.start for span in self._kept}
         parts: list[str] = []
         number_of = []
-        for boundary in range(len(self._tgt) + 1):
+        for boundary in range(first, len(self._tgt) + 1):
             white = self._white(boundary)
             if boundary in at:
                 parts += self._gap(at[boundary], boundary, white)
@@ -181,13 +202,14 @@ class _Writer:
             for start, end in self._words
         ]
 
-    def _placed(self) -> list[Placed]:
+    def _placed(self, first: int) -> list[Placed]:
         return place(
             self._segment,
             self._translation,
             self._src,
             self._tgt,
             self._targets,
+            first,
         )
 
     def _white(self, boundary: int) -> str:

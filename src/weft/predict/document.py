@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from weft.documents.document import Doubt, Offer, Translated
 from weft.predict.prediction import Prediction
@@ -26,16 +27,24 @@ def for_document(
     )
     if text.strip() and not prediction.text.strip():
         return Translated(text, (), doubt)
+    return replace(aligned(prediction, languages), doubt=doubt)
+
+
+def aligned(
+    prediction: Prediction, languages: tuple[str, str] = ("", "")
+) -> Translated:
+    """Return a translation with its alignment, and how it stands in the files of a memory that it
+    was taken from.
+    """
     stands: dict[str, str] = {}
     if prediction.is_taken and prediction.memory and len(prediction.memory) == 1:
         stands = dict(reversed(prediction.memory[0].stands))
     return Translated(
         prediction.text,
         alignment_of(prediction),
-        doubt,
-        stands,
-        languages,
-        places_of(prediction),
+        stands=stands,
+        languages=languages,
+        words=places_of(prediction),
     )
 
 

@@ -119,6 +119,11 @@ class Translator(TellsLanguages, LooksInside):
         """Return whether it knows which words belong together; a recurrent model does not."""
         return all(member.cross_attention for member in self._rows.members)
 
+    @property
+    def glossary(self) -> Glossary | None:
+        """Return the glossary by which it is bound, as it finds the terms of a text."""
+        return self._finder.glossary if self._finder else None
+
     def with_glossary(
         self, glossary: Glossary | None, terms: TermsBy | None = None
     ) -> "Translator":
@@ -188,6 +193,8 @@ class Translator(TellsLanguages, LooksInside):
         together.max_len = min(model.max_len for model in models)
         together.takes_terms = all(model.takes_terms for model in models)
         together.takes_match = all(model.takes_match for model in models)
+        known = [set(model.kept_forms) for model in models]
+        together.kept_forms = tuple(sorted(set.intersection(*known)))
         for model in others:
             together.lengths = together.lengths.within(model.lengths)
         members = tuple(member for model in models for member in model._rows.members)

@@ -4,11 +4,13 @@ A file is for the languages that it names, or for all; the first one of a pair b
 translation of it, unless a request names another one, brings its own, or wants none.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
+from weft.data.check.finding import counted
 from weft.data.glossary import Glossary, glossary_of, pairs_in, read_glossary
 from weft.data.languages import pair_of, primary
 from weft.errors import DataError, UsageError
@@ -90,9 +92,11 @@ class Glossaries:
         return None
 
 
-def open_glossaries(words: Sequence[str], pairs: Iterable[Pair]) -> Glossaries:
-    """Read the files of a command line for the pairs of the models: `FILE`, `NAME=FILE` or
-    `NAME:en-de=FILE`.
+def open_glossaries(
+    words: Sequence[str], pairs: Iterable[Pair], say: Callable[[str], None]
+) -> Glossaries:
+    """Read the files of a command line for the pairs of the models, and say what is in them:
+    `FILE`, `NAME=FILE` or `NAME:en-de=FILE`.
 
     Raises UsageError where two have one name, where languages cannot be read, and for a file that
     is for none of the pairs; DataError for what cannot be read.
@@ -114,8 +118,20 @@ def open_glossaries(words: Sequence[str], pairs: Iterable[Pair]) -> Glossaries:
                 f"--glossary {word}: it is for none of the languages here, which are {have}"
             )
         by_pair = {pair: read_glossary(path, *pair) for pair in own}
+        for line in _described(path, by_pair):
+            say(line)
         found[name] = ServedGlossary(name, path, by_pair, path.stat().st_mtime)
     return Glossaries(found)
+
+
+def _described(path: Path, by_pair: Mapping[Pair, Glossary]) -> Iterator[str]:
+    """Yield how many terms a file has for each pair, and what is doubtful, once for all of them."""
+    for pair, glossary in by_pair.items():
+        terms = counted(len(glossary.entries), "terms")
+        yield f"glossary {'-'.join(pair)}: {terms} of {path}"
+    notes = chain.from_iterable(glossary.notes for glossary in by_pair.values())
+    for note in dict.fromkeys(notes):
+        yield f"{path}: {note}"
 
 
 def _alike(pairs: Sequence[Pair], said: Pair) -> list[Pair]:

@@ -1,30 +1,34 @@
 """The translation memories of a server: one for each pair of languages, of one file or several."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from weft.data.check.finding import counted
 from weft.data.corpus import split_at_comma
 from weft.data.formats.filenames import from_two_names, pair_from_name
 from weft.data.formats.tmx import read_contents
 from weft.data.languages import pair_of, primary
 from weft.data.memory import Memory, read_memory
-from weft.documents.units import words_of_unit
+from weft.documents.units import parts_for
 from weft.errors import UsageError
 
 Pair: TypeAlias = tuple[str, str]
 
 
 def open_memories(
-    words: Sequence[str], pairs: Iterable[Pair], say: Callable[[str], None]
+    words: Sequence[str],
+    forms: Mapping[Pair, Sequence[Collection[str]]],
+    say: Callable[[str], None],
 ) -> dict[Pair, Memory]:
     """Read the files of a command line for the pairs of the models, and say what is in them: `FILE`
-    or `en-de=FILE`. Units of later files count more.
+    or `en-de=FILE`. Units of later files count more. Each model of a pair reads placeholders of
+    some `forms`.
 
     Raises UsageError where it is not known which pair a file is for, and where it is for none;
     DataError for what cannot be read.
     """
-    pairs = list(pairs)
+    pairs = list(forms)
     by_pair: dict[Pair, list[str]] = {}
     for word in words:
         data, own = _meant(word, pairs)
@@ -37,9 +41,10 @@ def open_memories(
             by_pair.setdefault(pair, []).append(data)
     found = {}
     for pair, files in by_pair.items():
-        memory = read_memory(files, *pair, words_of_unit)
+        memory = read_memory(files, *pair, parts_for(*set(map(tuple, forms[pair]))))
         memory.prepare()
-        say(f"memory {'-'.join(pair)}: {len(memory):,} units of {', '.join(files)}")
+        units = counted(memory.num_whole, "units")
+        say(f"memory {'-'.join(pair)}: {units} of {', '.join(files)}")
         for note in (*memory.notes, *memory.doubts):
             say(note)
         found[pair] = memory

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from weft.documents import apart
 from weft.documents.document import Document, Reading, Translated
 from weft.documents.driver import fill_document, needs_alignment, unchanged
+from weft.documents.kept import ReadDocument
 from weft.documents.registry import Format
 from weft.errors import UsageError
 
@@ -26,6 +27,10 @@ class Opened:
     texts: Sequence[str]
     needs_alignment: bool
 
+    async def read_by(self, forms: Collection[str]) -> "Opened":
+        """Return it as a model reads it that knows these forms of placeholders, in its stead."""
+        raise NotImplementedError
+
     async def written(self, translated: Sequence[Translated] | None) -> bytes:
         """Return the document with the translations of its texts, each once in their order; None:
         as it is.
@@ -39,6 +44,18 @@ class Here(Opened):
 
     document: Document[bytes]
 
+    @classmethod
+    def of(cls, document: Document[bytes]) -> "Here":
+        """Return a document as it is read."""
+        texts = [segment.text for segment in document.segments]
+        return cls(texts, needs_alignment(document), document)
+
+    async def read_by(self, forms: Collection[str]) -> "Here":
+        """Return it as a model reads it."""
+        if not forms:
+            return self
+        return await asyncio.to_thread(Here.of, ReadDocument(self.document, forms))
+
     async def written(self, translated: Sequence[Translated] | None) -> bytes:
         """Write it in a thread."""
         if translated is None:
@@ -51,6 +68,16 @@ class Apart(Opened):
     """A document in a process of its own."""
 
     process: Process
+
+    @classmethod
+    async def asked(cls, process: Process, message: bytes) -> "Apart":
+        """Return what a process answers that it reads. Raises UsageError."""
+        value, _ = await _answer(process, message)
+        return cls(value["texts"], value["needs_alignment"], process)
+
+    async def read_by(self, forms: Collection[str]) -> "Apart":
+        """Let the process read it as a model does. Raises UsageError."""
+        return await Apart.asked(self.process, apart.known(forms)) if forms else self
 
     async def written(self, translated: Sequence[Translated] | None) -> bytes:
         """Let the process write it. Raises UsageError."""
@@ -76,8 +103,7 @@ class Reader:
         """
         if row.read is not None:
             document = await asyncio.to_thread(row.open, content, reading)
-            texts = [segment.text for segment in document.segments]
-            yield Here(texts, needs_alignment(document), document)
+            yield Here.of(document)
             return
         async with self._room:
             process = await asyncio.create_subprocess_exec(
@@ -89,10 +115,9 @@ class Reader:
                 stderr=DEVNULL,
             )
             try:
-                value, _ = await _answer(
+                yield await Apart.asked(
                     process, apart.asked(row.name, reading, content)
                 )
-                yield Apart(value["texts"], value["needs_alignment"], process)
             finally:
                 with suppress(ProcessLookupError):
                     process.kill()

@@ -170,6 +170,21 @@ class Service:
         _note_written([completion.prediction])
         return completion
 
+    async def read(
+        self,
+        text: str,
+        translations: Sequence[str],
+        model: ServedModel,
+        caller: Caller,
+    ) -> list[Prediction]:
+        """Read given translations of a text: which of their words belong to which of its own."""
+        texts = [text] * len(translations)
+        settings = DecodingSettings(alignments=True)
+        work = partial(model.predictor.score, texts, translations, settings)
+        job = Job(work, caller, cost=float(len(text)) * len(texts))
+        (found,) = await self.pool.run(model.calls, [job])
+        return found
+
     async def inspect(
         self,
         model: str,

@@ -84,7 +84,7 @@ def start(plan: Plan, say: Say) -> None:
             catalogue,
             Pool(plan.threads, plan.limits.max_waiting),
             plan.limits,
-            open_glossaries(plan.glossaries, catalogue.pairs()),
+            open_glossaries(plan.glossaries, catalogue.pairs(), say),
         )
         settings = Settings(_hosts(plan), tuple(plan.origins), keys)
         pages = page_routes(catalogue, plan.show_samples)
@@ -104,8 +104,13 @@ def start(plan: Plan, say: Say) -> None:
 
 def _remember(catalogue: Catalogue, words: Sequence[str], say: Say) -> None:
     """Give each translator the memory of its languages, if there is one."""
-    memories = open_memories(words, catalogue.pairs(), say)
-    for model in list(catalogue.of("translation")):
+    models = list(catalogue.of("translation"))
+    forms: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    for model in models:
+        known = forms.setdefault((model.src, model.tgt), [])
+        known.append(model.predictor.kept_forms)
+    memories = open_memories(words, forms, say)
+    for model in models:
         memory = memories.get((model.src, model.tgt))
         catalogue.replace(remembering(model, memory))
 

@@ -140,7 +140,12 @@ class StandIn(Service):
 
 
 def reversed_words(text: str) -> str:
-    return " ".join(reversed(text.upper().split()))
+    return " ".join(map(written, reversed(text.split())))
+
+
+def written(word: str) -> str:
+    """A word in capitals; a placeholder that is read is written as it is."""
+    return word if word.startswith("{") else word.upper()
 
 
 def predicted(text: str, settings: DecodingSettings) -> Prediction:
@@ -170,7 +175,7 @@ def reported(text: str) -> list[WordReport]:
     end = -1
     for number, source in enumerate(reversed(sources)):
         start = end + 1
-        word = source.text.upper()
+        word = written(source.text)
         end = start + len(word)
         log_prob = -math.log(number + 2)
         found.append(WordReport(word, start, end, log_prob, [source]))
@@ -178,9 +183,15 @@ def reported(text: str) -> list[WordReport]:
 
 
 def model(
-    name: str, kind: str, src: str = "", tgt: str = "", **more: Any
+    name: str,
+    kind: str,
+    src: str = "",
+    tgt: str = "",
+    forms: Sequence[str] = (),
+    **more: Any,
 ) -> ServedModel:
     predictor = SimpleNamespace(
+        kept_forms=tuple(forms),
         decoding=SimpleNamespace(beam_size=4),
         can_align=True,
         multi_label=False,

@@ -12,12 +12,18 @@ from typing import Any
 
 from weft.documents.document import TextDocument, Written
 from weft.documents.document import Translated as Aligned
-from weft.documents.driver import needs_alignment, texts_of, unchanged
+from weft.documents.driver import (
+    mended_segment,
+    needs_alignment,
+    texts_of,
+    unchanged,
+)
 from weft.documents.formats.text.plain import read_plain
+from weft.documents.kept import read_by
 from weft.documents.numbers import Numbers
-from weft.documents.writing import Mended, mend, write_segment
+from weft.documents.writing import Mended, write_segment
 from weft.errors import UsageError
-from weft.predict.document import alignment_of, for_document, places_of
+from weft.predict.document import aligned, for_document
 from weft.predict.memory_use import MemoryUse
 from weft.predict.prediction import Prediction
 from weft.predict.settings import USUAL, DecodingSettings
@@ -194,13 +200,28 @@ async def translate_file(
     if src is None:
         (guess,) = _guess(service, ["\n".join(texts)], tgt)
         src = guess.src
-    if service.catalogue.is_same(src, tgt):
+    if not texts or service.catalogue.is_same(src, tgt):
         return await document.written(None)
+    document = await document.read_by(
+        forms_for(service.catalogue, (src, tgt), wish.model)
+    )
+    texts = list(dict.fromkeys(document.texts))
     needed = document.needs_alignment
     found = await _translate(service, texts, needed, (src, tgt), caller, wish)
     return await document.written(
         [_in_document(text, found[text], (src, tgt)) for text in texts]
     )
+
+
+async def translate_between(
+    service: Service, text: str, model: ServedModel, caller: Caller
+) -> str:
+    """Return what a model writes of a text, for the next model of two to translate."""
+    documents = await _read([text], read_plain)
+    languages = (model.src, model.tgt)
+    wish = Wish(model=model.id)
+    (answer,) = await _translate_documents(service, documents, languages, caller, wish)
+    return answer.text
 
 
 async def _translate_documents(
@@ -212,24 +233,25 @@ async def _translate_documents(
 ) -> list[Answer]:
     """Translate documents, as `translate_texts` does texts."""
     src, tgt = languages
+    documents = list(documents)
     guesses = [_Guess(src)] * len(documents) if src else []
     if src is None:
         plain = ["\n".join(texts_of(document)) for document in documents]
         guesses = _guess(service, plain, tgt)
     done: dict[tuple[str, str], Translated] = {}
     for language in dict.fromkeys(guess.src for guess in guesses):
-        own = [
-            document
-            for document, guess in zip(documents, guesses, strict=True)
-            if guess.src == language
-        ]
-        if not service.catalogue.is_same(language, tgt):
-            texts = list(dict.fromkeys(chain.from_iterable(map(texts_of, own))))
-            needed = any(map(needs_alignment, own))
-            found = await _translate(
-                service, texts, needed, (language, tgt), caller, wish
-            )
-            done |= {(language, text): one for text, one in found.items()}
+        places = [i for i, guess in enumerate(guesses) if guess.src == language]
+        is_empty = not any(documents[place].segments for place in places)
+        if is_empty or service.catalogue.is_same(language, tgt):
+            continue
+        forms = forms_for(service.catalogue, (language, tgt), wish.model)
+        for place in places:
+            documents[place] = read_by(documents[place], forms)
+        own = [documents[place] for place in places]
+        texts = list(dict.fromkeys(chain.from_iterable(map(texts_of, own))))
+        needed = any(map(needs_alignment, own))
+        found = await _translate(service, texts, needed, (language, tgt), caller, wish)
+        done |= {(language, text): one for text, one in found.items()}
     return [
         _answer(document, guess, tgt, done)
         for document, guess in zip(documents, guesses, strict=True)
@@ -264,7 +286,7 @@ def _answer(
         return Answer(text, guess.src, guess.confidence, document)
     languages = (guess.src, tgt)
     mended = [
-        mend(segment, _aligned(one, languages))
+        mended_segment(segment, _aligned(one, languages))
         for segment, one in zip(document.segments, found, strict=True)
     ]
     return Answer(
@@ -280,14 +302,15 @@ def _answer(
 
 def _aligned(one: Translated, languages: tuple[str, str]) -> Aligned:
     """Return a translation with its alignment; that of a second model is not with the source."""
-    alignment = alignment_of(one.prediction) if len(one.models) == 1 else ()
-    words = places_of(one.prediction)
-    return Aligned(one.prediction.text, alignment, languages=languages, words=words)
+    return _of_source(aligned(one.prediction, languages), one)
 
 
 def _in_document(text: str, one: Translated, languages: tuple[str, str]) -> Aligned:
     """Return a translation as a file takes it, with what a person should check."""
-    found = for_document(text, one.prediction, languages)
+    return _of_source(for_document(text, one.prediction, languages), one)
+
+
+def _of_source(found: Aligned, one: Translated) -> Aligned:
     return found if len(one.models) == 1 else replace(found, alignment=(), stands={})
 
 
@@ -306,9 +329,7 @@ async def _translate(
     wish: Wish,
 ) -> dict[str, Translated]:
     """Translate texts of a language, each once, in parts that the service takes at once."""
-    if not texts:
-        return {}
-    model = _model(service.catalogue, languages, wish.model)
+    *_, model = route_of(service.catalogue, languages, wish.model)
     settings = _settings(needs_alignment, model, wish)
     done: dict[str, Translated] = {}
     for part in _parts(texts, service.limits):
@@ -324,13 +345,24 @@ async def _translate(
     return done
 
 
-def _model(
+def forms_for(
     catalogue: Catalogue, languages: tuple[str, str], name: str | None
-) -> ServedModel:
-    """Return the model that writes the translation. Raises UnknownModel and UnknownPair."""
+) -> tuple[str, ...]:
+    """Return the forms of placeholders that all models read which translate a text, one after the
+    other. Raises UnknownModel and UnknownPair.
+    """
+    route = route_of(catalogue, languages, name)
+    first, *others = [set(model.predictor.kept_forms) for model in route]
+    return tuple(sorted(first.intersection(*others)))
+
+
+def route_of(
+    catalogue: Catalogue, languages: tuple[str, str], name: str | None
+) -> tuple[ServedModel, ...]:
+    """Return the model of a name, or those that translate a pair one after the other."""
     if name is not None:
-        return catalogue.model(name, "translation")
-    return catalogue.route(*languages)[-1]
+        return (catalogue.model(name, "translation"),)
+    return catalogue.route(*languages)
 
 
 def _settings(

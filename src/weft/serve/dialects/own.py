@@ -19,7 +19,6 @@ from weft.predict.completion import Completion
 from weft.predict.memory_use import MemoryUse
 from weft.predict.settings import DecodingSettings
 from weft.predict.terms import TermUse
-from weft.predict.words import WordReport
 from weft.serve.bodies import (
     Fields,
     MissingField,
@@ -27,9 +26,15 @@ from weft.serve.bodies import (
     read_body,
     read_fields,
 )
-from weft.serve.catalogue import ServedModel
-from weft.serve.dialects.answers import Answer, Wish, translate_texts
+from weft.serve.dialects.answers import (
+    Answer,
+    Wish,
+    route_of,
+    translate_between,
+    translate_texts,
+)
 from weft.serve.dialects.codes import AUTO, refuse_other, served_language
+from weft.serve.dialects.completing import Order, complete_text
 from weft.serve.dialects.described import (
     FILE,
     FLAG,
@@ -126,34 +131,28 @@ class Own:
             sources = self.service.catalogue.sources(tgt)
             src, _ = self.service.source_of(text, sources)
             refuse_undetected([src], sources)
-        *before, served = self._route(src, tgt, wish.model)
+        *before, served = route_of(self.service.catalogue, (src, tgt), wish.model)
         binding = binding_of(fields, limits)
         if before and binding.is_asked:
             raise InvalidRequest(TWO_MODELS, GLOSSARY)
-        settings = DecodingSettings(
-            beam_size=_beam_size(fields, limits),
-            alignments=served.predictor.can_align,
-        )
         caller = caller_of(request)
         for model in before:
-            languages = (model.src, model.tgt)
-            (found,) = await self.service.translate(
-                [text], *languages, caller, model=model.id
-            )
-            text = found.prediction.text
-        completion = await self.service.complete(
+            text = await translate_between(self.service, text, model, caller)
+        order = Order(
             text,
             fields.text("prefix", ""),
-            served,
-            caller,
-            alternatives=fields.number(
-                "alternatives", 0, 3 * limits.max_alternatives, 0
+            fields.number("alternatives", 0, 3 * limits.max_alternatives, 0),
+            DecodingSettings(
+                beam_size=_beam_size(fields, limits),
+                alignments=served.predictor.can_align,
             ),
-            settings=settings,
-            binding=binding,
+            binding,
         )
+        completion, words = await complete_text(self.service, served, order, caller)
+        if before:  # whose source words are none of the client's
+            words = [word | {"source": []} for word in words]
         names = [model.id for model in (*before, served)]
-        completed = _completed(completion, is_direct=not before)
+        completed = {**_completed(completion), "words": words}
         return reply({"source": src, "models": names, **completed})
 
     async def inspect(self, request: Request) -> Response:
@@ -168,13 +167,6 @@ class Own:
         caller = caller_of(request)
         data = await self.service.inspect(model, text, caller, is_packed, parts)
         return reply(data)
-
-    def _route(self, src: str, tgt: str, model: str | None) -> tuple[ServedModel, ...]:
-        """Return the model of a name, or those that translate a pair one after the other."""
-        catalogue = self.service.catalogue
-        if model is not None:
-            return (catalogue.model(model, "translation"),)
-        return catalogue.route(src, tgt)
 
     async def detect(self, request: Request) -> Response:
         """Say in which languages a text may be, the likeliest first."""
@@ -362,23 +354,10 @@ def _unit(use: MemoryUse) -> dict[str, Any]:
     return {name: getattr(use, name) for name in told} | {"where": Path(use.where).name}
 
 
-def _completed(completion: Completion, is_direct: bool) -> dict[str, Any]:
-    """Return a translation that was gone on with, and the words that may come next.
-
-    Where two models translated, the second's source words are none of the client's.
-    """
+def _completed(completion: Completion) -> dict[str, Any]:
+    """Return a translation that was gone on with, and the words that may come next."""
     return {
         "text": completion.text,
-        "words": [
-            {
-                "text": word.text,
-                "start": word.start,
-                "end": word.end,
-                "probability": word.probability,
-                "source": _places(word) if is_direct else [],
-            }
-            for word in completion.prediction.words or ()
-        ],
         "alternatives": [
             {
                 "text": word.text,
@@ -389,10 +368,6 @@ def _completed(completion: Completion, is_direct: bool) -> dict[str, Any]:
         ],
         **_terms(completion.prediction.terms),
     }
-
-
-def _places(word: WordReport) -> list[list[int]]:
-    return [[source.start, source.end] for source in word.sources]
 
 
 def _guessed(language: str, confidence: float | None) -> dict[str, Any]:
