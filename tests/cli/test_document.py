@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.cli import document as verb
+from weft.cli.document_names import document_of
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.registry import FILE_TYPES
 from weft.documents.document import Document, FileDocument, Note, Reading
@@ -375,9 +375,9 @@ def test_a_document_that_is_missing_is_said_to_be_a_text(
 
 def test_a_text_that_is_no_name_is_no_document() -> None:
     for text in ("a\0.html", "x" * 5000 + ".html", "page.html"):
-        assert verb.document_of([text], None, (), False) is None
+        assert document_of([text], None, (), False) is None
     with pytest.raises(UsageError):
-        verb.document_of(["a", "b"], None, (), True)
+        document_of(["a", "b"], None, (), True)
 
 
 def test_sentences_are_translated_one_by_one_and_stand_as_they_stood(

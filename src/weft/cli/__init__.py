@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from weft.cli import check, demo, detect, look, measure, serve, ship, train, use
+from weft.cli import (
+    check,
+    demo,
+    detect,
+    look,
+    measure,
+    serve,
+    ship,
+    train,
+    translate,
+    use,
+)
 from weft.cli.command import Command, Group
 from weft.folder.version import installed_version
 
@@ -41,7 +52,7 @@ VERBS = (
     check.check,
     train.train,
     train.finish,
-    use.translate,
+    translate.translate,
     use.generate,
     use.classify,
     detect.detect,

@@ -1,12 +1,16 @@
-"""The table that a verb writes: the columns of the input, then those of the answers."""
+"""What a verb answers, written as lines or as a table: the columns of the input, then those of the
+answers.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.cli.guesses import mostly_unknown
+from weft.cli.guesses import Guesses, mostly_unknown
+from weft.cli.streams import Lines, growing_sink, progress
+from weft.console.wording import remark
 from weft.data.check.finding import excerpt
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.table_form import TableForm, cells_kind, form_of
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from weft.predict.prediction import Prediction
 
 _MOST_CHARS = 40  # of an id in a message
+_MOST_DOUBTS = 20  # printed one by one
 LABEL_COLUMNS = ("label", "probability", "note")
 TRANSLATION_COLUMNS = ("translation", "note")
 _ID = re.compile(r"(^|[\W_])id$", re.IGNORECASE)  # of a column's name
@@ -185,3 +190,41 @@ def named_row(number: int, row: Any, form: TableForm | None) -> str:
                 break
             return f"{number} (id {excerpt(str(value)[:_MOST_CHARS])})"
     return str(number)
+
+
+def write_answers(
+    answers: Callable[[int], Iterator[tuple[str, list[str]]]],
+    source: Lines,
+    output_file: Path | None,
+    as_json: bool,
+    facts: dict[str, Any],
+    guesses: Guesses,
+    head: str = "",
+) -> None:
+    """Write the head and the answers; print doubts and guesses on standard error.
+
+    `answers(n)` yields each answer after the first n, with its doubts. With `facts`, on which the
+    output depends, an interrupted file is continued.
+    """
+    told = 0
+    unit = source.unit
+    is_typed = source.chunk == 1
+    with (
+        growing_sink(output_file, facts) as (out, done),
+        progress(source.count, done) as advance,
+    ):
+        out.write(head)
+        for number, (text, doubts) in enumerate(answers(done), start=done + 1):
+            out.write(text)
+            advance()
+            if is_typed:
+                out.flush()
+            for doubt in [] if as_json else doubts:
+                told += 1
+                if told <= _MOST_DOUBTS or is_typed:
+                    remark(f"weft: {unit} {number}: {doubt}")
+    if told > _MOST_DOUBTS and not is_typed:
+        more = f"{told - _MOST_DOUBTS:,} more such doubts"
+        remark(f"weft: {more}; with --json each line says what is doubtful about it")
+    for line in guesses.few() if as_json else guesses.lines():
+        remark(f"weft: {line}")

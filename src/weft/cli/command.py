@@ -196,7 +196,7 @@ def _under_headings(
 
 
 def _about_documents() -> str:
-    from weft.cli.document import about_documents
+    from weft.cli.document_names import about_documents
 
     return about_documents()
 

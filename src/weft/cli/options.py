@@ -5,6 +5,13 @@ from typing import Annotated
 
 import typer
 
+# what serve says of these, too
+TERMS = (
+    "Terms that translations must have: a row has source and target, in TSV, CSV or TBX; "
+    "a term without a target stays as it is."
+)
+UNITS = "Pairs translated before, in TMX, XLIFF, PO, TSV, CSV or JSON lines: exact matches are taken, near ones told."
+
 Folder = Annotated[Path, typer.Argument(help="A model folder.")]
 FolderOrDemo = Annotated[
     Path | None, typer.Argument(help="A model folder; none with --demo.")
@@ -113,8 +120,7 @@ GlossaryFile = Annotated[
     typer.Option(
         "--glossary",
         metavar="FILE",
-        help="Terms that translations must have: a row has source and target, in TSV, CSV or TBX; "
-        "a term without a target stays as it is.",
+        help=TERMS,
     ),
 ]
 MemoryFiles = Annotated[
@@ -122,8 +128,7 @@ MemoryFiles = Annotated[
     typer.Option(
         "--memory",
         metavar="FILE",
-        help="Pairs translated before, in TMX, XLIFF, PO, TSV, CSV or JSON lines: exact matches are "
-        "taken, near ones told. Repeatable.",
+        help=f"{UNITS} Repeatable.",
     ),
 ]
 UsesShortlist = Annotated[

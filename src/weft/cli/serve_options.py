@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.options import TERMS, UNITS
+
 Folders = Annotated[
     list[str] | None,
     typer.Argument(
@@ -97,7 +99,7 @@ ServedGlossaries = Annotated[
     typer.Option(
         "--glossary",
         metavar="FILE",
-        help="Terms that translations must have, as for weft translate; NAME=FILE gives it another name, "
+        help=f"{TERMS} NAME=FILE gives it another name, "
         "and NAME:en-de=FILE says its languages. The first for a pair of languages binds it, others are "
         "for who asks for them; repeatable.",
     ),
@@ -107,8 +109,7 @@ ServedMemories = Annotated[
     typer.Option(
         "--memory",
         metavar="FILE",
-        help="Pairs translated before, as for weft translate; en-de=FILE says its languages. What is "
-        "among them is taken; repeatable.",
+        help=f"{UNITS} en-de=FILE says its languages; repeatable.",
     ),
 ]
 Threads = Annotated[

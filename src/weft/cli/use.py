@@ -1,78 +1,37 @@
-"""Verbs that use a model: translate, generate, classify."""
+"""Verbs that use a model but for translations: generate, classify."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from itertools import islice, repeat, tee
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weft.cli.answers import (
-    TRANSLATION_COLUMNS,
     AnswerTable,
     answer_form,
     label_cells,
     label_columns,
     named_row,
     refuse_other_form,
-    translation_cells,
+    write_answers,
 )
-from weft.cli.document import Asked, document_of, translate_document
-from weft.cli.doubts import doubts_of, near_matches
-from weft.cli.guesses import GuessedLabels, Guesses
-from weft.cli.models import Translators, facts_of, naming_options, opened, refuse_idle
+from weft.cli.guesses import GuessedLabels
+from weft.cli.models import facts_of, naming_options, opened, refuse_idle
 from weft.cli.options import (
-    Alignments,
-    AsDocument,
     AsJson,
-    BeamSize,
-    Columns,
-    CoveragePenalty,
-    Doubts,
-    Ensemble,
-    Exhaustive,
     Folder,
-    GivenFile,
-    GlossaryFile,
     Input,
-    InputOrDocument,
     Kernels,
-    LengthPenalty,
-    Mbr,
-    MemoryFiles,
     MinP,
-    NoRepeatNgrams,
-    NumBest,
     Output,
-    OutputOrDocument,
     Precision,
-    Prefix,
-    ReviewFile,
-    Seed,
-    Temperature,
     Texts,
-    TextsOrDocument,
     TopK,
     TopP,
-    UsesShortlist,
-    UtilityName,
-)
-from weft.cli.review import (
-    close_review,
-    given_lines,
-    judged_line,
-    open_review,
-    reviewed,
-    score_stream,
 )
 from weft.cli.streams import (
-    Lines,
-    growing_sink,
     is_table,
-    progress,
-    reading_column,
     reading_lines,
     reading_rows,
     refuse_broken,
@@ -83,173 +42,7 @@ from weft.errors import UsageError
 from weft.folder.layout import refuse_other_task
 
 if TYPE_CHECKING:
-    from weft.data.formats.table_form import TableForm
     from weft.predict.classifier import Classification
-    from weft.predict.prediction import Prediction
-    from weft.predict.settings import DecodingSettings
-
-MOST_DOUBTS = 20  # printed one by one
-_FOR_TABLE = "for a table give --column NAME and a name that ends in .csv"
-
-
-def translate(
-    folder: Folder,
-    text: TextsOrDocument = None,
-    input_file: InputOrDocument = None,
-    output_file: OutputOrDocument = None,
-    columns: Columns = None,
-    as_document: AsDocument = False,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
-    n_best: NumBest = 1,
-    exhaustive: Exhaustive = None,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    min_p: MinP = None,
-    seed: Seed = None,
-    mbr: Mbr = None,
-    utility: UtilityName = None,
-    coverage_penalty: CoveragePenalty = 0.0,
-    alignments: Alignments = False,
-    doubts: Doubts = True,
-    ensemble: Ensemble = None,
-    prefix: Prefix = "",
-    no_repeat_ngrams: NoRepeatNgrams = 0,
-    shortlist: UsesShortlist = None,
-    glossary: GlossaryFile = None,
-    memory: MemoryFiles = None,
-    given: GivenFile = None,
-    review: ReviewFile = None,
-    precision: Precision = "float32",
-    kernels: Kernels = "auto",
-    as_json: AsJson = False,
-) -> None:
-    """Translate texts, a line of output for each line or table row; or a document as it stands."""
-    refuse_other_task(folder, "translation")
-    refuse_broken({"--prefix": prefix})
-    if alignments and not as_json:
-        raise UsageError("--alignments are written with --json alone; give that too")
-    from weft.predict.settings import DecodingSettings
-
-    with naming_options(DecodingSettings.__dataclass_fields__):
-        settings = DecodingSettings(
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            n_best=n_best,
-            exhaustive=exhaustive,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            seed=seed,
-            mbr=mbr,
-            utility=utility,
-            coverage_penalty=coverage_penalty,
-            alignments=alignments,
-            doubts=doubts or review is not None,
-            prefix=prefix,
-            no_repeat_ngrams=no_repeat_ngrams,
-            shortlist=shortlist,
-        )
-    models = Translators(
-        folder, ensemble or [], precision, kernels, glossary, tuple(memory or ())
-    )
-    names = tuple(columns or ())
-    document = document_of(text or [], input_file, names, as_document)
-    if document is not None:
-        _refuse_given(given)
-        asked = Asked(document, output_file, names, as_json, review)
-        translate_document(asked, models, settings)
-        return
-    column = _only_column(names, text, input_file)
-    if column is not None:
-        _refuse_given(given)
-    form = _table_form(input_file, output_file, column, n_best, as_json)
-    if input_file is not None and column is not None:
-        reading = reading_column(input_file, output_file, column, form is not None)
-    else:
-        reading = reading_lines(text, input_file, output_file, has_columns=True)
-    asked_lines = _Asked(input_file, output_file, form, n_best, as_json, given, review)
-    with reading as source:
-        has_table = form is not None
-        refuse_other_form(output_file, input_file, as_json, has_table, _FOR_TABLE)
-        _translate_lines(source, models, settings, asked_lines)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """Options beside the translations of lines or of a table's rows."""
-
-    input_file: Path | None
-    output_file: Path | None
-    form: "TableForm | None"
-    n_best: int
-    as_json: bool
-    given: Path | None
-    review: Path | None
-
-    @property
-    def can_continue(self) -> bool:
-        """Return whether an interrupted output can be continued: not that of a table, whose lines
-        are not its rows, and not with a page, which has all of them.
-        """
-        is_lines = self.form is None and (self.n_best == 1 or self.as_json)
-        is_alone = self.review is None and self.given is None
-        return self.input_file is not None and is_lines and is_alone
-
-
-def _translate_lines(
-    source: Lines, models: Translators, settings: "DecodingSettings", asked: _Asked
-) -> None:
-    """Translate lines or rows, or judge the translations that are given, and write each."""
-    from weft.predict.settings import DecodingSettings
-
-    found = models.open()
-    model = found.model
-    form, as_json = asked.form, asked.as_json
-    facts: dict[str, Any] = {}
-    if asked.can_continue:
-        facts = models.facts(source.sha256, settings, found) | {"json": as_json}
-    table = AnswerTable(form, TRANSLATION_COLUMNS) if form is not None else None
-    guesses = Guesses(source.unit)
-    written = None
-    if asked.given is not None:
-        written = given_lines(asked.given, source.count)
-    page = None
-    if asked.review is not None:
-        page = open_review(asked.review, asked.input_file, asked.output_file, found)
-        settings = replace(settings, alignments=model.can_align)
-
-    def answers(first: int) -> Iterator[tuple[str, list[str]]]:
-        rest, texts = tee(islice(source.lines, first, None))
-        rows: Iterator[Any] = source.rows or repeat(None)
-        with naming_options(DecodingSettings.__dataclass_fields__):
-            predictions = model.translate_stream(rest, settings, chunk=source.chunk)
-        if written is not None:
-            predictions = score_stream(model, rest, written, settings)
-        triples = zip(predictions, texts, rows, strict=False)
-        for number, (prediction, line, row) in enumerate(triples, start=first + 1):
-            name = named_row(number, row, form)
-            guesses.see_translation(prediction, number, name)
-            said = doubts_of(prediction, line, found.task.config, settings)
-            if source.is_short:
-                said += near_matches(prediction)
-            if page is not None:
-                place = name or f"{source.unit} {number}"
-                page.add(reviewed(place, line, prediction, said))
-            if table is not None:
-                output = table.row(row, translation_cells(prediction, said))
-            elif written is not None and not as_json:
-                output = judged_line(prediction, said)
-            else:
-                output = _translated(number, prediction, asked.n_best, as_json)
-            yield output, said
-
-    head = table.head() if table is not None else ""
-    _write(answers, source, asked.output_file, as_json, facts, guesses, head)
-    if page is not None:
-        close_review(page)
 
 
 def classify(
@@ -316,7 +109,7 @@ def classify(
                 yield output, _doubts_of_label(answer, source.chunk == 1)
 
         head = table.head() if table is not None else ""
-        _write(answers, source, output_file, as_json, facts, guesses, head)
+        write_answers(answers, source, output_file, as_json, facts, guesses, head)
 
 
 def generate(
@@ -399,44 +192,6 @@ def generate(
         out.write("\n")
 
 
-def _write(
-    answers: Callable[[int], Iterator[tuple[str, list[str]]]],
-    source: Lines,
-    output_file: Path | None,
-    as_json: bool,
-    facts: dict[str, Any],
-    guesses: Guesses,
-    head: str = "",
-) -> None:
-    """Write the head and the answers; print doubts and guesses on standard error.
-
-    `answers(n)` yields each answer after the first n, with its doubts. With `facts`, on which the
-    output depends, an interrupted file is continued.
-    """
-    told = 0
-    unit = source.unit
-    is_typed = source.chunk == 1
-    with (
-        growing_sink(output_file, facts) as (out, done),
-        progress(source.count, done) as advance,
-    ):
-        out.write(head)
-        for number, (text, doubts) in enumerate(answers(done), start=done + 1):
-            out.write(text)
-            advance()
-            if is_typed:
-                out.flush()
-            for doubt in [] if as_json else doubts:
-                told += 1
-                if told <= MOST_DOUBTS or is_typed:
-                    remark(f"weft: {unit} {number}: {doubt}")
-    if told > MOST_DOUBTS and not is_typed:
-        more = f"{told - MOST_DOUBTS:,} more such doubts"
-        remark(f"weft: {more}; with --json each line says what is doubtful about it")
-    for line in guesses.few() if as_json else guesses.lines():
-        remark(f"weft: {line}")
-
-
 def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
     """Return the doubts about an answer; what is counted at the end, only on a terminal."""
     doubts = []
@@ -447,65 +202,6 @@ def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
             "nothing known: no word of it was seen in training, and the label is a guess"
         )
     return doubts
-
-
-def _only_column(
-    names: Sequence[str], text: Sequence[str] | None, input_file: Path | None
-) -> str | None:
-    """Return the column of a table that is asked for, if any. Raises UsageError."""
-    if not names:
-        return None
-    if text or input_file is None:
-        raise UsageError("--column is one of a table's; give the table by --input FILE")
-    if len(names) > 1:
-        raise UsageError(
-            f"--column is given {len(names)} times; one column gets a translation beside it, "
-            "and with --document all of them are translated where they stand"
-        )
-    return names[0]
-
-
-def _refuse_given(given: Path | None) -> None:
-    """Raise UsageError for translations that are given where none can be."""
-    if given is not None:
-        raise UsageError(
-            "--given is for lines of text; leave it out for a document or a table"
-        )
-
-
-def _table_form(
-    input_file: Path | None,
-    output_file: Path | None,
-    column: str | None,
-    n_best: int,
-    as_json: bool,
-) -> "TableForm | None":
-    """Return the form of the table to write; None for lines. Raises UsageError."""
-    form = None
-    if input_file is not None and input_file.is_file() and column and not as_json:
-        form = answer_form(input_file, output_file, column, "--column")
-    if form is not None and n_best > 1:
-        raise UsageError(
-            f"--n-best {n_best}: a table gets one translation a row; "
-            f"with --json and an --output .jsonl all are written"
-        )
-    return form
-
-
-def _translated(
-    number: int, prediction: "Prediction", n_best: int, as_json: bool
-) -> str:
-    if as_json:
-        return json.dumps(prediction.to_json(), ensure_ascii=False) + "\n"
-    if n_best == 1:
-        return prediction.text + "\n"
-    if not prediction.n_best:
-        return f"{number}\t\t\n"
-    rows = ""
-    for alternative in prediction.n_best:
-        text = alternative.text.replace("\t", " ")
-        rows += f"{number}\t{alternative.score:.4f}\t{text}\n"
-    return rows
 
 
 def _classified(
