@@ -54,7 +54,8 @@ data.check: data.base data.check data.corpus data.documents data.formats data.la
 data.overlap: data.split
 data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind
-data.glossary: data.formats data.kept data.languages data.scripts
+data.glossary_columns: data.languages
+data.glossary: data.formats data.glossary_columns data.kept data.languages data.scripts
 data.nearness:
 data.numbers: data.languages
 data.substitution: data.languages

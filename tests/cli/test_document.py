@@ -67,7 +67,7 @@ def test_a_document_comes_back_translated_and_whole(
     assert without_tags(written) == wanted
     assert written.count("<b>") == 1
     assert ended.messages[-1] == (
-        f"weft: {output}: 3 segments translated, of 4 sentences; of these segments 1 repeat others"
+        f"weft: {output}: 3 segments translated (4 sentences, 1 repeat)"
     )
     assert sorted(p.name for p in page.parent.iterdir()) == ["page.html", "seite.htm"]
 
@@ -150,13 +150,16 @@ def test_each_segment_is_an_object_of_json(
     ("given", "code", "said"),
     [
         (["page.html", "--output", "page.html"], 2, "is the input itself"),
+        (["page.html", "--output", "there.htm"], 2, "--output there.htm: exists already; give another name"),
+        (["page.html", "--review", "there.htm"], 2, "must end in .html"),
+        (["page.html", "--review", "there.html"], 2, "exists already and is no page of a review"),
         (["page.html", "--output", "x.txt"], 2, "in the format of the document; name it .html or .htm"),
         (["page.html", "--output", "no/x.html"], 5, "there is no folder"),
         (["page.html", "cat"], 2, "page.html is a document: give it alone"),
         (["page.html", "--input", "page.html"], 2, "give texts or --input, not both"),
         (["page.html", "--n-best", "2"], 2, "--n-best 2: a document has one translation"),
         (["page.html", "--document", "--column", "a"], 2, "page.html has no columns"),
-        (["x.abc", "--document"], 2, "x.abc: no such file; --document takes one"),
+        (["x.abc", "--document"], 2, "--document x.abc: no such file; did you mean file.abc?"),
         (["file.abc", "--document"], 2, "file.abc: documents have one of the endings"),
         (["cat", "dog", "--document"], 2, "--document takes one file; give its name"),
         (["bad.html"], 3, "bad.html: byte 4 is not UTF-8; save the file as UTF-8"),
@@ -175,6 +178,8 @@ def test_what_is_wrong_is_one_line(
     monkeypatch.chdir(page.parent)
     (page.parent / "bad.html").write_bytes(b"<p>\xe4</p>")
     (page.parent / "file.abc").write_bytes(b"cat")
+    for name in ("there.htm", "there.html"):
+        (page.parent / name).write_bytes(b"corrected by hand")
     before = sorted(page.parent.iterdir())
     ended = command("translate", tiny_folder, *given)
     assert (ended.code, ended.out) == (code, b"")
@@ -226,8 +231,8 @@ def test_an_interrupted_translation_goes_on_and_ends_the_same(
     with monkeypatch.context() as patch:
         patch.setattr(Translator, "translate_stream", interrupting(1, asked))
         ended = command("translate", tiny_folder, page, "--output", output)
-    assert ended.code == 130
-    assert "interrupted; 1 of 2 texts are kept" in ended.err
+    kept = "interrupted; 1 of 2 texts are kept, and the same command continues it"
+    assert (ended.code, ended.messages) == (75, [f"weft: {output}: {kept}"])
     assert not output.exists()
     other = command(
         "translate", tiny_folder, page, "--output", output, "--beam-size", 1
@@ -346,7 +351,9 @@ def test_every_format_is_named_as_what_it_is_elsewhere() -> None:
     ("name", "content", "said"),
     [
         ("a.docx", "PK\x03\x04", "; weft translate FOLDER {} translates it"),
-        ("a.doc", "PK\x03\x04", "plain text, in UTF-8"),
+        ("a.doc", "PK\x03\x04", "; saved as .docx, weft translate translates it"),
+        ("a.xlsm", "PK\x03\x04", "; saved as .xlsx, weft translate translates it"),
+        ("a.sdlxliff", "<xliff>", "to train a translator"),
         ("a", 'msgid "a"\nmsgstr "b"\n', "; named FILE.po, weft translate FOLDER FILE.po translates it"),
     ],
 )  # fmt: skip
@@ -363,14 +370,41 @@ def test_another_verb_names_this_one(
     assert str(caught.value).endswith(said.format(path))
 
 
-def test_a_document_that_is_missing_is_said_to_be_a_text(
-    command: Command, tiny_folder: Path
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("page.htm", "page.htm: no such file (as a text, give it by standard input); did you mean page.html?"),
+        ("no/brief.docx", "no/brief.docx: no such file (as a text, give it by standard input); the folder no does"),
+        ("*.PDF", "*.PDF: no such file"),
+        ("brief.doc", "brief.doc: is an office document; save it as plain text, in UTF-8; saved as .docx, weft"),
+        ("brief.pdf", "brief.pdf: is a PDF; take its text out first"),
+        ("lines.txt", "lines.txt: is a file; --input lines.txt reads it"),
+    ],
+)  # fmt: skip
+def test_a_word_that_names_a_file_is_no_text(
+    command: Command,
+    tiny_folder: Path,
+    page: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    word: str,
+    said: str,
 ) -> None:
-    ended = command("translate", tiny_folder, "brief.docx", "See brief.docx")
-    assert (ended.code, len(ended.lines)) == (0, 2)
-    said = "weft: brief.docx is taken as a text: there is no such file"
-    assert ended.messages[0] == said
-    assert ended.err.count("no such file") == 1
+    monkeypatch.chdir(page.parent)
+    for name in ("brief.doc", "brief.pdf", "lines.txt"):
+        Path(name).write_bytes(b"cat")
+    ended = command("translate", tiny_folder, "cat sees dog.", word)
+    assert (ended.code, ended.out, len(ended.messages)) == (2, b"", 1)
+    assert ended.messages[0].startswith(f"weft: {said}")
+
+
+def test_a_text_with_a_dot_is_a_text(command: Command, tiny_folder: Path) -> None:
+    texts = ["node.js", "e.g.", "ASP.NET", "See brief.docx", "https://a.org/b.pdf", "M.D.", ".docx"]  # fmt: skip
+    ended = command("translate", tiny_folder, *texts)
+    assert (ended.code, len(ended.lines)) == (0, len(texts))
+    assert "file" not in ended.err
+    # and a name, by standard input
+    ended = command("translate", tiny_folder, stdin=b"brief.docx\n")
+    assert (ended.code, len(ended.lines)) == (0, 1)
 
 
 def test_a_text_that_is_no_name_is_no_document() -> None:

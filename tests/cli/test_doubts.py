@@ -104,6 +104,8 @@ def test_a_review_shows_lines_side_by_side(
     assert ended.messages[-1] == (
         f"weft: {page}: 3 translations side by side; a browser opens it"
     )
+    again = command("translate", judging_folder, "cat.", "--review", page)
+    assert (again.code, page.read_text().count("<article")) == (0, 1)
     named = command("translate", judging_folder, "cat.", "--review", tmp_path / "r.txt")
     assert (named.code, "must end in .html" in named.err) == (2, True)
 

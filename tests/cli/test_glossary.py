@@ -78,7 +78,7 @@ def test_a_document_has_the_terms_around_its_tags(
 @pytest.mark.parametrize(
     ("content", "said", "code"),
     [
-        (None, "no such file", 3),
+        (None, "--glossary", 2),
         ("", "there is no term in it", 3),
         ("source\ttarget\tcase\na\tb\tperhaps\n", ":2: case is 'perhaps'", 3),
     ],
@@ -99,3 +99,30 @@ def test_samples_are_refused(command: Command, terms: Path) -> None:
     ended = command("translate", DEMO, TEXT, "--glossary", terms, "--temperature", "1")
     assert ended.code == 2
     assert "a glossary is for a beam" in ended.err
+
+
+def test_several_glossaries_are_one(
+    command: Command, terms: Path, tmp_path: Path
+) -> None:
+    more = tmp_path / "more.csv"
+    more.write_text("English;Chinese;Bereich\nyesterday;昨日;Zeit\n", "utf-8")
+    both = ("--glossary", terms, "--glossary", more)
+    ended = command("translate", DEMO, TEXT, *both)
+    assert (ended.code, "单车" in ended.lines[0], "昨日" in ended.lines[0]) == (
+        0,
+        True,
+        True,
+    )
+    assert (
+        f"weft: {more}: not read: bereich; the columns of a glossary are" in ended.err
+    )
+    assert "glossary: 3 terms in the source: " in ended.err
+    missing = command(
+        "translate", DEMO, TEXT, *both, "--glossary", tmp_path / "mor.csv"
+    )
+    assert (missing.code, missing.messages) == (
+        2,
+        [
+            f"weft: --glossary {tmp_path / 'mor.csv'}: no such file; did you mean {more}?"
+        ],
+    )

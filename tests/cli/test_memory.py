@@ -201,7 +201,6 @@ def test_units_are_read_as_the_model_reads_documents(
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("none.tmx", None, "no such file"),
         ("empty.tsv", "", "empty"),
         ("a.po", 'msgid "a"\nmsgstr ""\n', "no unit with text on both sides"),
         ("a.docx", "no text", "an office document"),
@@ -231,3 +230,52 @@ def test_a_memory_in_other_languages_is_refused(
     ended = command("translate", DEMO, TEA, "--memory", path)
     assert (ended.code, ended.lines) == (3, [])
     assert "no segments in zh" in ended.err
+
+
+def test_a_memory_that_is_missing_or_two_in_one_is_refused(
+    command: Command, old: Path, tmp_path: Path
+) -> None:
+    asked = ("translate", DEMO, TEA, "--memory")
+    ended = command(*asked, tmp_path / "olt.tsv")
+    said = f"--memory {tmp_path / 'olt.tsv'}: no such file; did you mean {old}?"
+    assert (ended.code, ended.messages) == (2, [f"weft: {said}"])
+    for name in ("a.tmx", "b.tmx"):
+        (tmp_path / name).write_text("<tmx/>")
+    first, second = tmp_path / "a.tmx", tmp_path / "b.tmx"
+    ended = command(*asked, f"{first},{second}")
+    each = f"give --memory {first} --memory {second}"
+    assert (ended.code, ended.err.endswith(f"{each}\n")) == (2, True)
+
+
+def test_a_memory_of_the_other_direction_says_nothing_of_training(
+    command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "old.tmx"
+    path.write_text(
+        '<tmx version="1.4"><header srclang="zh"/><body><tu><tuv xml:lang="zh"><seg>喝茶。</seg></tuv>'
+        f'<tuv xml:lang="en"><seg>{TEA}</seg></tuv></tu></body></tmx>',
+        "utf-8",
+    )
+    ended = command("translate", DEMO, TEA, "--memory", path)
+    assert (ended.code, ended.lines) == (0, ["喝茶。"])
+    said = "its header names zh as the source language, but it is read as en to zh"
+    assert f"weft: {path}: {said}\n" in ended.err
+    evaluated = command("evaluate", DEMO, path, "--memory", path)
+    assert (evaluated.code, "data.memory" in evaluated.err) == (2, False)
+    assert "weft translate FOLDER TEXT --memory FILE takes one" in evaluated.err
+
+
+def test_near_units_of_a_document_stand_with_their_place(
+    command: Command, old: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    lines = [
+        f"<p>The teacher bought a {word}.</p>"
+        for word in ("bicycle", "cat", "dog", "bag", "pen", "cup")
+    ]
+    page.write_text("\n".join(['<meta charset="utf-8">', *lines]), "utf-8")
+    ended = command("translate", DEMO, page, "--memory", old)
+    near = [line for line in ended.messages if ": near (" in line]
+    unit = f"{old}:3 has 'The teacher bought a book.': '买书。'"
+    assert near == [f"weft: line {n}: near (83%): {unit}" for n in range(2, 7)]
+    assert "weft: 1 more near matches; --json lists them all" in ended.messages

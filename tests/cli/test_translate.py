@@ -377,7 +377,7 @@ def test_from_file_to_file(
 def test_a_file_given_as_a_text_is_noticed(
     command: Command, tiny_folder: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "lines.txt"
+    file = tmp_path / "cat"
     file.write_text("i want a beer .\n", "utf-8")
     ended = command("translate", str(tiny_folder), str(file), "x" * 5000)
     assert (ended.code, ended.out.count(b"\n")) == (0, 2)
@@ -1075,7 +1075,7 @@ def test_a_file_goes_on_where_it_was_interrupted(
         return real(self, texts, settings)
 
     monkeypatch.setattr(Translator, "_translate", interrupted)
-    assert command(*asked, "--output", tmp_path / "out").code == 130
+    assert command(*asked, "--output", tmp_path / "out").code == 75
     assert not (tmp_path / "out").exists()
     ended = command(*asked, "--output", tmp_path / "out")
     assert (ended.code, ended.err) == (
@@ -1114,9 +1114,8 @@ def test_another_input_or_setting_is_refused_and_nothing_lost(
 
     monkeypatch.setattr(Translator, "_translate", interrupted)
     interrupted_at = command(*asked)
-    assert interrupted_at.code == 130
     said = f"weft: {tmp_path / 'out'}: interrupted; the same command continues it"
-    assert interrupted_at.messages[0] == said
+    assert (interrupted_at.code, interrupted_at.messages) == (75, [said])
     partial = tmp_path / "out.partial"
     begun = partial.read_bytes()
     refused = command(*asked, "--beam-size", 2, "--n-best", 2, "--json")

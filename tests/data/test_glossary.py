@@ -158,3 +158,48 @@ def test_a_header_without_a_target_is_refused(tmp_path: Path) -> None:
     # a term that happens to be that word
     (only,) = entries(tmp_path, "source\tQuelle\n")
     assert only.targets == ("Quelle",)
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["Quelle;Ziel", "English;German", "Deutsch;Englisch", "EN-US;de-DE", "English (US);German", "term;translation"],
+)  # fmt: skip
+def test_a_header_names_its_sides_in_many_ways(tmp_path: Path, head: str) -> None:
+    row = "Katze;cat" if head.startswith("Deutsch") else "cat;Katze"
+    (only,) = entries(tmp_path, f"{head};note\n{row};a\n", "t.csv")
+    assert (only.sources, only.targets) == (("cat",), ("Katze",))
+
+
+def test_a_first_row_of_other_languages_is_a_term(tmp_path: Path) -> None:
+    found = entries(tmp_path, "English;Chinese\ncat;Katze\n", "t.csv")
+    assert [one.sources for one in found] == [("English",), ("cat",)]
+
+
+def test_columns_that_are_not_read_are_said(tmp_path: Path) -> None:
+    path = written(tmp_path, "source\ttarget\tDomain\tnote\ncat\tKatze\tzoo\tx\n")
+    assert read_glossary(path, "en", "de").notes == (
+        "not read: domain; the columns of a glossary are source, target, case, inflection, avoid",
+    )
+    path = written(tmp_path, "source\ttarget\tavod\ncat\tKatze\tKater\n")
+    with pytest.raises(
+        DataError, match=r":1: there is no column 'avod'; did you mean avoid\?"
+    ):
+        read_glossary(path, "en", "de")
+    path = written(tmp_path, "source\ttargt\ncat\tKatze\n")
+    with pytest.raises(
+        DataError, match=r":1: there is no column 'targt'; did you mean target\?"
+    ):
+        read_glossary(path, "en", "de")
+
+
+def test_a_third_column_without_a_name_is_said_to_be_case(tmp_path: Path) -> None:
+    path = written(tmp_path, "cat\tKatze\tja\ndog\tHund\tnein\n")
+    glossary = read_glossary(path, "en", "de")
+    assert [one.exact_case for one in glossary.entries] == [True, False]
+    assert "the third is read as case" in glossary.notes[0]
+    path = written(tmp_path, "cat\tKatze\tan animal\n")
+    with pytest.raises(
+        DataError, match="or name the columns in a first row: source, target, note"
+    ):
+        read_glossary(path, "en", "de")
+    assert not read_glossary(written(tmp_path, "cat\tKatze\n"), "en", "de").notes

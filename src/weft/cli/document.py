@@ -12,7 +12,7 @@ from weft.cli.models import Opened, Translators
 from weft.cli.review import close_review, open_review
 from weft.cli.streams import refuse_no_file, refuse_same_file
 from weft.console.wording import remark
-from weft.errors import DataError, UsageError
+from weft.errors import DataError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from weft.documents.document import Document
@@ -44,6 +44,10 @@ def translate_document(
         _refuse_other_format(asked.output, row)
         refuse_same_file(asked.path, asked.output)
         refuse_no_file(asked.output)
+        if asked.output.exists():
+            raise UsageError(
+                f"--output {asked.output}: exists already; give another name, or remove it first"
+            )
     found = models.open(of_document=True)
     output = asked.output or _usual_name(asked.path, found)
     content = _read(asked.path)
@@ -182,12 +186,12 @@ def _write(
         try:
             translate_rest(texts[count:], file, done, settings, found)
         except KeyboardInterrupt:
-            if done:
-                remark(
-                    f"weft: {output}: interrupted; {len(done):,} of {len(texts):,} texts are kept, "
-                    "and the same command continues it"
-                )
-            raise
+            if not done:
+                raise
+            kept = f"{len(done):,} of {len(texts):,} texts are kept"
+            raise Interrupted(
+                f"{output}: interrupted; {kept}, and the same command continues it"
+            ) from None
         languages = _languages(found)
         every = mended(document, [done[text].translated(languages) for text in texts])
         durable.write_bytes(output, write_mended(document, every))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft.console.wording import remark
+from weft.cli.named_files import why_missing
 from weft.errors import UsageError
 
 _PLAIN = (".txt",)  # endings of files that may as well be lines
@@ -30,27 +30,14 @@ def document_of(
         if len(paths) != 1:
             raise UsageError("--document takes one file; give its name")
         if not os.path.isfile(paths[0]):
-            raise UsageError(f"{paths[0]}: no such file; --document takes one")
+            raise UsageError(f"--document {paths[0]}: {why_missing(paths[0])}")
         return paths[0]
     found = [path for path in paths if _is_document(path, columns)]
     if found and len(paths) > 1:
         raise UsageError(
             f"{found[0]} is a document: give it alone, and further ones with commands of their own"
         )
-    for text in texts:
-        if _may_be_missing(text):
-            remark(f"weft: {text} is taken as a text: there is no such file")
     return found[0] if found else None
-
-
-def _may_be_missing(text: str) -> bool:
-    """Return whether a text looks like the name of a document that is not there."""
-    from weft.documents.registry import FORMATS
-
-    path = Path(text)
-    endings = {ending for row in FORMATS.values() for ending in row.endings}
-    is_name = path.suffix.lower() in endings and len(text.split()) == 1
-    return is_name and not os.path.exists(path)
 
 
 def _is_document(path: Path, columns: Sequence[str]) -> bool:

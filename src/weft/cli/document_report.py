@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.cli.done import AllDone, Done
+from weft.cli.doubts import near_matches
 from weft.cli.guesses import Guesses
 from weft.cli.models import Opened
 from weft.cli.review import of_whole
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from weft.inspection.review import Reviewed
 
 _MOST_SHOWN = 20  # notes and doubts that are printed one by one
+_MOST_NEAR = 5  # units of a memory
 
 
 def report(
@@ -37,6 +39,8 @@ def report(
                 out.write(line)
     else:
         _show(_doubtful(document, done), "doubts; --json lists them all")
+        near = _near(document, done)
+        _show(near, "near matches; --json lists them all", _MOST_NEAR)
     guesses = Guesses(unit="")
     for number, text in first_places(document):
         one = done.of[text]
@@ -143,12 +147,21 @@ def _doubtful(document: "Document[bytes]", done: AllDone) -> list[str]:
     ]
 
 
-def _show(lines: Sequence[str], what: str) -> None:
+def _near(document: "Document[bytes]", done: AllDone) -> list[str]:
+    """Return what a memory offers for texts, each with its place."""
+    return [
+        f"{document.place(number)}: {match}"
+        for number, text in first_places(document)
+        for match in near_matches(done.of[text].uses)
+    ]
+
+
+def _show(lines: Sequence[str], what: str, most: int = _MOST_SHOWN) -> None:
     """Print the first lines, and how many more there are."""
-    for line in lines[:_MOST_SHOWN]:
+    for line in lines[:most]:
         remark(f"weft: {line}")
-    if len(lines) > _MOST_SHOWN:
-        remark(f"weft: {len(lines) - _MOST_SHOWN:,} more {what}")
+    if len(lines) > most:
+        remark(f"weft: {len(lines) - most:,} more {what}")
 
 
 def _summary(document: "Document[bytes]", found: Opened) -> str:
@@ -164,8 +177,10 @@ def _summary(document: "Document[bytes]", found: Opened) -> str:
     )
     repeats = count - sum(1 for _ in first_places(document))
     segments = _counted(count, "segment")
-    said = f"{segments} translated, of {_counted(sentences, 'sentence')}"
-    return f"{said}; of these segments {repeats:,} repeat others" if repeats else said
+    parts = [_counted(sentences, "sentence")]
+    if repeats:
+        parts.append(_counted(repeats, "repeat"))
+    return f"{segments} translated ({', '.join(parts)})"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -1,10 +1,12 @@
 """The doubts about a translation that a verb prints, each with what may help."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weft.config import DecodingSection
     from weft.folder.model_folder import TranslationConfig
+    from weft.predict.memory_use import MemoryUse
     from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
 
@@ -65,10 +67,10 @@ def doubts_of(
     return doubts
 
 
-def near_matches(prediction: "Prediction") -> list[str]:
+def near_matches(uses: "Sequence[MemoryUse] | None") -> list[str]:
     """Return what a memory offers: the nearest unit of the text, and of each of its sentences."""
     nearest: dict[int, str] = {}
-    for use in prediction.memory or ():
+    for use in uses or ():
         if not use.taken:
             found = f"near ({use.score:.0%}): {use.where} has {use.source!r}: {use.target!r}"
             nearest.setdefault(use.start, found)

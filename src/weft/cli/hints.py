@@ -156,6 +156,8 @@ def _known_elsewhere(verb: str, name: str, takes_settings: bool) -> str | None:
 
     `takes_settings` says whether the verb has the option --set.
     """
+    if name in ("--glossary", "--memory") and not takes_settings:
+        return f"weft translate FOLDER TEXT {name} FILE takes one; leave it out here"
     if name == "--kernels" and not takes_settings:
         return _PLAIN if verb == "weft inspect" else _KERNELS
     if name in LANGUAGES or (name == "--from" and not takes_settings):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from weft.cli.models import (
     naming_options,
     opened,
     refuse_idle,
+    refuse_missing_terms,
     together,
 )
 from weft.cli.options import (
@@ -19,7 +21,7 @@ from weft.cli.options import (
     BeamSize,
     Ensemble,
     Folder,
-    GlossaryFile,
+    GlossaryFiles,
     Kernels,
     LengthPenalty,
     Mbr,
@@ -63,7 +65,7 @@ def evaluate(
     utility: UtilityName = None,
     ensemble: Ensemble = None,
     shortlist: UsesShortlist = None,
-    glossary: GlossaryFile = None,
+    glossary: GlossaryFiles = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,
@@ -71,6 +73,8 @@ def evaluate(
     """Score a model on text: BLEU and chrF, loss and perplexity, or accuracy and F1."""
     refuse_no_model(folder)
     refuse_missing_text(data or ())
+    glossaries = tuple(glossary or ())
+    refuse_missing_terms(glossaries)
     decoding: dict[str, Any] = {
         "beam_size": beam_size,
         "length_penalty": length_penalty,
@@ -81,7 +85,7 @@ def evaluate(
     computing = (precision, kernels)
     with stages.showing("loading the model"):
         scored, terms, notes = _scored(
-            folder, data or [], decoding, ensemble or [], computing, glossary, as_json
+            folder, data or [], decoding, ensemble or [], computing, glossaries, as_json
         )
     if as_json:
         of_terms = {name: scores.to_json() for name, scores in terms.items()}
@@ -103,7 +107,7 @@ def _scored(
     decoding: dict[str, Any],
     others: list[Path],
     computing: tuple[str, str],
-    glossary: Path | None,
+    glossaries: Sequence[Path],
     as_json: bool,
 ) -> tuple["Scored", dict[str, "TermScores"], list[str]]:
     """Return the scores, those of a glossary's terms without and with it, and the notes on them;
@@ -119,7 +123,7 @@ def _scored(
     task = opened(folder, *computing)
     precision, _ = computing
     if not isinstance(task, Translation):
-        _refuse_decoding(folder, task.name, decoding, others, precision, glossary)
+        _refuse_decoding(folder, task.name, decoding, others, precision, glossaries)
     own: list[str] = []
     if data:
         text = task.read(data)
@@ -137,10 +141,11 @@ def _scored(
         settings |= decoding
         model = together(task, others, *computing)
         refuse_idle(precision, model.engine)
-        if glossary is not None:
-            settings["glossary"] = sha256_of(glossary)[:16]
+        if glossaries:
+            hashes = [sha256_of(path)[:16] for path in glossaries]
+            settings["glossary"] = "+".join(hashes)
         with naming_options([*decoding, "glossary"]):
-            predictions, terms = _translated(task, model, text, decoding, glossary)
+            predictions, terms = _translated(task, model, text, decoding, glossaries)
         scores: Any = task.scores_of(text, predictions)
     else:
         scores = task.evaluate(text)
@@ -156,13 +161,13 @@ def _translated(
     model: "Translator",
     text: "ParallelText",
     decoding: dict[str, Any],
-    path: Path | None,
+    paths: Sequence[Path],
 ) -> tuple[list["Prediction"], dict[str, "TermScores"]]:
     """Return the translations, and the scores of a glossary's terms without and with it.
 
     Only sources with terms are translated twice: the others have the same translation.
     """
-    glossary = glossary_for(model, path) if path else None
+    glossary = glossary_for(model, paths) if paths else None
     if glossary is not None and model.can_align:
         decoding = {**decoding, "alignments": True}
     bound = model.with_glossary(glossary)
@@ -198,13 +203,13 @@ def _refuse_decoding(
     decoding: dict[str, Any],
     others: list[Path],
     precision: str,
-    glossary: Path | None,
+    glossaries: Sequence[Path],
 ) -> None:
     """Raise UsageError for an option of translators with a model for another task."""
     names = [name for name, value in decoding.items() if value is not None]
     if others:
         names.append("ensemble")
-    if glossary is not None:
+    if glossaries:
         names.append("glossary")
     if names:
         why = "searches nothing"

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.cli.named_files import refuse_missing
 from weft.console.wording import remark
 from weft.errors import FolderError, UsageError
 from weft.folder.durable import sha256_of
 from weft.folder.layout import newer_state, refuse_other_task
 
 if TYPE_CHECKING:
-    from weft.data.glossary import Glossary
+    from weft.data.glossary import Entry, Glossary
     from weft.data.memory import Memory, PartsOf
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
@@ -29,7 +30,7 @@ class Translators:
     others: list[Path]
     precision: str
     kernels: str
-    glossary: Path | None = None
+    glossaries: tuple[Path, ...] = ()
     memories: tuple[str, ...] = ()
 
     def open(self, of_document: bool = False) -> "Opened":
@@ -43,8 +44,8 @@ class Translators:
         assert isinstance(task, Translation)
         model = together(task, self.others, self.precision, self.kernels)
         refuse_idle(self.precision, model.engine)
-        if self.glossary is not None:
-            model = model.with_glossary(glossary_for(model, self.glossary))
+        if self.glossaries:
+            model = model.with_glossary(glossary_for(model, self.glossaries))
         if self.memories:
             parts_of = None
             if of_document:
@@ -54,15 +55,29 @@ class Translators:
             model = model.with_memory(memory_for(model, self.memories, parts_of))
         return Opened(task, model)
 
+    def refuse_missing(self) -> None:
+        """Raise UsageError where a file of terms or of units is missing, or two memories are named
+        as aligned files are.
+        """
+        refuse_missing_terms(self.glossaries)
+        for data in self.memories:
+            paths = _files_of([data])
+            for path in paths:
+                refuse_missing(path, "--memory")
+            if len(paths) > 1 and any(map(_holds_pairs_alone, paths)):
+                each = " ".join(f"--memory {path}" for path in paths)
+                raise UsageError(
+                    f"--memory {data}: these are two memories; give {each}"
+                )
+
     def facts(
         self, sha256: str, settings: "DecodingSettings", found: "Opened"
     ) -> dict[str, Any]:
         """Return what the translations of an input depend on: the models and the settings."""
-        glossary = self.glossary and sha256_of(self.glossary)
         return {
             **facts_of(self.folder, sha256),
             **asdict(settings),
-            "glossary": glossary,
+            "glossaries": [sha256_of(path) for path in self.glossaries],
             "memories": [sha256_of(path) for path in _files_of(self.memories)],
             "engine": found.model.engine is not None,
             "ensemble": [digest_of(other) for other in self.others],
@@ -78,14 +93,23 @@ class Opened:
     model: "Translator"
 
 
-def glossary_for(model: "Translator", path: Path) -> "Glossary":
-    """Read the glossary in a file for a translator's languages, and say what is doubtful."""
-    from weft.data.glossary import read_glossary
+def refuse_missing_terms(glossaries: Iterable[Path]) -> None:
+    """Raise UsageError where the file of a glossary is missing."""
+    for path in glossaries:
+        refuse_missing(path, "--glossary")
 
-    glossary = read_glossary(path, model.src_lang, model.tgt_lang)
-    for note in glossary.notes:
-        remark(f"weft: {path}: {note}")
-    return glossary
+
+def glossary_for(model: "Translator", paths: Sequence[Path]) -> "Glossary":
+    """Read glossaries for a translator's languages as one, and say what is doubtful."""
+    from weft.data.glossary import Glossary, read_glossary
+
+    entries: list[Entry] = []
+    for path in paths:
+        glossary = read_glossary(path, model.src_lang, model.tgt_lang)
+        for note in glossary.notes:
+            remark(f"weft: {path}: {note}")
+        entries += glossary.entries
+    return Glossary(tuple(entries))
 
 
 def memory_for(
@@ -107,6 +131,14 @@ def _files_of(memories: Sequence[str]) -> list[Path]:
     from weft.data.corpus import split_at_comma
 
     return [path for data in memories for path in split_at_comma(data)]
+
+
+def _holds_pairs_alone(path: Path) -> bool:
+    """Return whether a file's name says pairs and nothing else, as .tmx does."""
+    from weft.data.formats.filetype import type_of_name
+
+    kind = type_of_name(path)
+    return kind is not None and kind.task == "translation"
 
 
 def facts_of(folder: Path, sha256: str) -> dict[str, Any]:

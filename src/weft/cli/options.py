@@ -115,12 +115,12 @@ NoRepeatNgrams = Annotated[
     int,
     typer.Option(min=0, help="Never repeat an n-gram of N tokens; 0: no limit."),
 ]
-GlossaryFile = Annotated[
-    Path | None,
+GlossaryFiles = Annotated[
+    list[Path] | None,
     typer.Option(
         "--glossary",
         metavar="FILE",
-        help=TERMS,
+        help=f"{TERMS} Repeatable.",
     ),
 ]
 MemoryFiles = Annotated[

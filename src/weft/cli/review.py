@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.cli.models import Opened
+from weft.cli.named_files import refuse_missing
 from weft.cli.streams import CHUNK, lines, look_at_kind, refuse_no_file
 from weft.console.wording import remark
 from weft.errors import UsageError
@@ -75,8 +76,7 @@ def given_lines(path: Path, count: int | None) -> list[str]:
 
     Raises UsageError where there are more or fewer, DataError for what is no text.
     """
-    if not path.is_file():
-        raise UsageError(f"--given {path}: no such file")
+    refuse_missing(path, "--given")
     with path.open("rb") as stream:
         look_at_kind(stream, path)
         found = [line for _, line in lines(stream, path)]

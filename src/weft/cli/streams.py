@@ -17,8 +17,9 @@ from typing import Any, BinaryIO, TextIO
 
 import typer
 
+from weft.cli.named_files import refuse_files_as_texts, refuse_missing
 from weft.console.wording import remark
-from weft.errors import DataError, UsageError
+from weft.errors import DataError, Interrupted, UsageError
 
 CHUNK = 1024  # lines that are processed together
 FEW = 20
@@ -61,8 +62,7 @@ def reading_lines(
     """
     if text and input_file:
         raise UsageError("give texts or --input, not both")
-    for name in filter(os.path.isfile, text or ()):
-        remark(f"weft: {name} is taken as a text; --input {name} reads the file")
+    refuse_files_as_texts(text or ())
     refuse_same_file(input_file, output_file)
     with source(text, input_file) as stream:
         if not text and not is_terminal(stream):
@@ -107,7 +107,7 @@ def reading_column(
     """Yield the texts of a table's column, which is named or numbered; raise as `reading_rows`."""
     from weft.data.labelled import name_of_column, read_column
 
-    _refuse_no_input(input_file)
+    refuse_missing(input_file, "--input")
     name = name_of_column(input_file, column)
     if as_cells and name is not None:
         with reading_rows(input_file, output_file, name, as_cells) as source:
@@ -218,7 +218,7 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
     A terminal can be read once only.
     """
     if path is not None:
-        _refuse_no_input(path)
+        refuse_missing(path, "--input")
         with path.open("rb") as file:
             yield file
     elif not text and sys.stdin.isatty():
@@ -234,18 +234,6 @@ def source(text: list[str] | None, path: Path | None) -> Iterator[BinaryIO]:
                     spool.write(block)
             spool.seek(0)
             yield spool  # type: ignore[misc]
-
-
-def _refuse_no_input(path: Path) -> None:
-    if path.is_file():
-        return
-    if path.is_dir():
-        why = "is a folder; name a file in it"
-    elif path.exists():
-        why = "is no file; give it as standard input"
-    else:
-        why = "no such file"
-    raise UsageError(f"--input {path}: {why}")
 
 
 @contextlib.contextmanager
@@ -302,8 +290,11 @@ def growing_sink(
             yield out, done
             out.flush()
         except KeyboardInterrupt:
-            remark(f"weft: {path}: interrupted; the same command continues it")
-            raise
+            if not file.seek(0, os.SEEK_END):  # there is nothing to continue
+                raise
+            raise Interrupted(
+                f"{path}: interrupted; the same command continues it"
+            ) from None
         finally:
             out.detach()
 

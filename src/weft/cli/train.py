@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,7 +64,7 @@ AllowDataChange = Annotated[
     ),
 ]
 Glossary = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--glossary",
         help="Terms to mark in a share of the pairs (data.terms): TSV, CSV or TBX.",
@@ -148,7 +148,8 @@ def train(
     refuse_other_text(texts, dev, test, chosen.recipe, output)
     if recipe is None:
         refuse_two_sides(texts, settings or ())
-    refuse_missing_text([*texts, dev, test, glossary])
+    terms = _only_glossary(glossary or ())
+    refuse_missing_text([*texts, dev, test, terms])
     out = output or usual_folder(texts, recipe)
     if is_first_process():
         for line in (*chosen.said, *columns_read(chosen.recipe, texts)):
@@ -166,7 +167,7 @@ def train(
             train=texts,
             dev=dev,
             test=test,
-            glossary=glossary,
+            glossary=terms,
             start_from=start_from,
             command=shlex.join(["weft", *sys.argv[1:]]),
             fresh=fresh,
@@ -179,6 +180,15 @@ def train(
         with saying_what_is_lost(out):
             verdict = run_training(request, verbose=verbose)
     say_ended(verdict, chosen.recipe.task, out)
+
+
+def _only_glossary(names: Sequence[str]) -> str | None:
+    """Return the file of terms, if one is given. Raises UsageError for several."""
+    if len(names) > 1:
+        raise UsageError(
+            f"--glossary is given {len(names)} times; put the terms into one file"
+        )
+    return names[0] if names else None
 
 
 def finish(

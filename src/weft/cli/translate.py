@@ -33,7 +33,7 @@ from weft.cli.options import (
     Exhaustive,
     Folder,
     GivenFile,
-    GlossaryFile,
+    GlossaryFiles,
     InputOrDocument,
     Kernels,
     LengthPenalty,
@@ -99,7 +99,7 @@ def translate(
     prefix: Prefix = "",
     no_repeat_ngrams: NoRepeatNgrams = 0,
     shortlist: UsesShortlist = None,
-    glossary: GlossaryFile = None,
+    glossary: GlossaryFiles = None,
     memory: MemoryFiles = None,
     given: GivenFile = None,
     review: ReviewFile = None,
@@ -135,8 +135,14 @@ def translate(
             shortlist=shortlist,
         )
     models = Translators(
-        folder, ensemble or [], precision, kernels, glossary, tuple(memory or ())
+        folder,
+        ensemble or [],
+        precision,
+        kernels,
+        tuple(glossary or ()),
+        tuple(memory or ()),
     )
+    models.refuse_missing()
     names = tuple(columns or ())
     document = document_of(text or [], input_file, names, as_document)
     if document is not None:
@@ -230,7 +236,7 @@ def _translate_lines(
             guesses.see_translation(prediction, number, name)
             said = doubts_of(prediction, line, found.task.config, settings)
             if source.is_short:
-                said += near_matches(prediction)
+                said += near_matches(prediction.memory)
             if page is not None:
                 place = name or f"{source.unit} {number}"
                 page.add(reviewed(place, line, prediction, said))

@@ -15,16 +15,24 @@ from pathlib import Path
 
 from weft.data.formats.cells import Rows, find_quoting, read_csv, read_tab_separated
 from weft.data.formats.tbx import languages_in_tbx, read_tbx
+from weft.data.glossary_columns import (
+    COLUMNS,
+    named_columns,
+    refuse_half_header,
+    unread_columns,
+)
 from weft.data.kept import places_of
 from weft.data.languages import primary
 from weft.data.scripts import is_spaceless_letter
 from weft.errors import DataError
 
-COLUMNS = ("source", "target", "case", "inflection", "avoid")
-# columns that a header has beside the two sides
-_REMARKS = {"case", "inflection", "avoid", "note", "notes", "comment", "remark"}
-_YES = {"yes", "true", "1", "x"}
-_NO = {"no", "false", "0", ""}
+# in English, and as people write it elsewhere
+_YES = {
+    *("yes", "true", "1", "x", "y", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sì", "sim", "да", "是", "はい"),
+}  # fmt: skip
+_NO = {
+    *("", "no", "false", "0", "n", "nein", "falsch", "non", "faux", "não", "nee", "нет", "否", "いいえ"),
+}  # fmt: skip
 _KEY = 3  # letters by which terms are found
 # an inflected word may end with another letter, and be longer or shorter by so many
 _ENDING = 1
@@ -224,10 +232,11 @@ def glossary_of(
 
     Raises DataError for what is no term or no rule, and where there is none.
     """
-    entries = list(_entries(rows, name, pair))
+    notes: list[str] = []
+    entries = list(_entries(rows, name, pair, notes))
     if not entries:
         raise DataError(f"{name}: there is no term in it")
-    return Glossary(tuple(entries))
+    return Glossary(tuple(entries), tuple(notes))
 
 
 def pairs_in(path: Path, pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -242,7 +251,9 @@ def pairs_in(path: Path, pairs: Iterable[tuple[str, str]]) -> list[tuple[str, st
         return [pair for pair in pairs if languages.issuperset(map(primary, pair))]
     rows, _ = _rows_of(path)
     first = next((_stripped(cells) for _, cells in rows if cells and any(cells)), [])
-    named = [pair for pair in pairs if _header(first, pair) and not _is_plain(first)]
+    named = [
+        pair for pair in pairs if named_columns(first, pair) and not _is_plain(first)
+    ]
     return named or pairs
 
 
@@ -259,7 +270,7 @@ def _ending(path: Path) -> str:
 def _read_table(path: Path, pair: tuple[str, str]) -> tuple[list[Entry], list[str]]:
     rows, notes = _rows_of(path)
     checked = ((line, _whole(path, line, cells)) for line, cells in rows)
-    return list(_entries(checked, str(path), pair)), notes
+    return list(_entries(checked, str(path), pair, notes)), notes
 
 
 def _rows_of(path: Path) -> tuple[Rows, list[str]]:
@@ -282,46 +293,43 @@ def _stripped(cells: Sequence[str]) -> list[str]:
 
 
 def _entries(
-    rows: Iterable[tuple[int, Sequence[str]]], name: str, pair: tuple[str, str]
+    rows: Iterable[tuple[int, Sequence[str]]],
+    name: str,
+    pair: tuple[str, str],
+    notes: list[str],
 ) -> Iterator[Entry]:
-    """Yield the terms of rows, the first of which may be a header."""
-    columns: Sequence[str] = COLUMNS
+    """Yield the terms of rows, the first of which may be a header; add notes on its columns."""
+    columns: Sequence[str] = ()
     is_first = True
     for line, cells in rows:
         texts = _stripped(cells)
         if not any(texts):
             continue
+        where = f"{name}:{line}"
         if is_first:
-            _refuse_half_header(texts, f"{name}:{line}")
-        if is_first and (named := _header(texts, pair)):
-            columns = named
-        else:
-            row = dict(zip(columns, texts, strict=False))
-            yield _entry(f"{name}:{line}", row)
+            refuse_half_header(texts, where)
+            columns = named_columns(texts, pair)
+            notes += _on_columns(texts, columns, where)
+        if not (is_first and columns):
+            yield _entry(where, texts, columns)
         is_first = False
 
 
-def _header(cells: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """Return the columns that a first row names; none where it is a term."""
-    names = [cell.lower().removeprefix("\ufeff") for cell in cells]
-    for name, code in zip(COLUMNS, pair, strict=False):
-        languages = list(map(primary, names))
-        if code and name not in names and primary(code) in languages:
-            names[languages.index(primary(code))] = name
-    return names if {"source", "target"} <= set(names) else []
+def _on_columns(
+    first: Sequence[str], columns: Sequence[str], where: str
+) -> Iterator[str]:
+    """Yield what is to be known of how the columns are read; `first` is the first row."""
+    if unread := unread_columns(columns, where):
+        listed = ", ".join(unread)
+        yield f"not read: {listed}; the columns of a glossary are {', '.join(COLUMNS)}"
+    if not columns and any(first[2:]):
+        yield "its first row names no columns; the third is read as case (yes: capitals count)"
 
 
-def _refuse_half_header(cells: Sequence[str], where: str) -> None:
-    """Raise DataError for a first row that names columns, but not the target."""
-    first, *others = map(str.lower, cells)
-    is_header = first == "source" and not _REMARKS.isdisjoint(others)
-    if is_header and "target" not in others:
-        raise DataError(
-            f"{where}: the first row names columns, and none is target; name the one with the translations so"
-        )
-
-
-def _entry(where: str, row: Mapping[str, str]) -> Entry:
+def _entry(where: str, cells: Sequence[str], columns: Sequence[str]) -> Entry:
+    """Return the term of a row; without names, the columns are the usual ones."""
+    row = dict(zip(columns or COLUMNS, cells, strict=False))
+    has_names = bool(columns)
     sources = _alternatives(row.get("source", ""))
     avoided = _alternatives(row.get("avoid", ""))
     if not sources:
@@ -330,8 +338,9 @@ def _entry(where: str, row: Mapping[str, str]) -> Entry:
         sources,
         _alternatives(row.get("target", "")),
         avoided,
-        exact_case=_is_yes(row, "case", where) or all(map(_is_acronym, sources)),
-        inflected=_is_yes(row, "inflection", where),
+        exact_case=_is_yes(row, "case", where, has_names)
+        or all(map(_is_acronym, sources)),
+        inflected=_is_yes(row, "inflection", where, has_names),
         where=where,
     )
 
@@ -341,11 +350,14 @@ def _alternatives(cell: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, parts)))
 
 
-def _is_yes(row: Mapping[str, str], name: str, where: str) -> bool:
+def _is_yes(row: Mapping[str, str], name: str, where: str, has_names: bool) -> bool:
     value = row.get(name, "").lower()
-    if value not in _YES | _NO:
-        raise DataError(f"{where}: {name} is {value[:40]!r}; write yes or no")
-    return value in _YES
+    if value in _YES | _NO:
+        return value in _YES
+    said = f"{where}: {name} is {value[:40]!r}; write yes or no"
+    if not has_names:
+        said += "; or name the columns in a first row: source, target, note"
+    raise DataError(said)
 
 
 def _is_acronym(term: str) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from weft.console import stages
 from weft.data.base import reasons
 from weft.data.corpus import ParallelText, open_pairs, split_at_comma
-from weft.data.formats.pairs import OpenPairs
+from weft.data.formats.pairs import OpenPairs, other_way
 from weft.data.formats.row import EMPTY_SIDE, on_one_line
 from weft.data.languages import UNKNOWN
 from weft.data.near_index import NearIndex
@@ -407,8 +407,9 @@ def _read_units(item: str, pairs: OpenPairs, units: Units) -> Iterator[str]:
     if len(units) == before:
         dropped = dict(pairs.dropped) | {EMPTY_SIDE: empty}
         raise DataError(f"{item}: no unit with text on both sides ({reasons(dropped)})")
+    to_train = f"; {other_way(pairs.languages)}"  # which a memory does not
     for note in pairs.notes:
-        yield f"{item}: {note}"
+        yield f"{item}: {note.removesuffix(to_train)}"
 
 
 def normal(text: str) -> str:

@@ -17,6 +17,8 @@ from weft.predict.quality import DOUBTFUL
 
 _PAGE = {".html": "a page"}
 _VERY_DOUBTFUL = DOUBTFUL / 2
+_OURS = b'content="weft translate --review"'  # in the head of the page
+_HEAD = 2048  # bytes
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,25 @@ class Review:
 
 
 def refuse_review(path: Path, others: Iterable[Path | None]) -> None:
-    """Raise UsageError for a path that is no page, or that is one of the other files."""
+    """Raise UsageError for a path that is no page, or that is one of the other files or of a file
+    that is there and no page of a review.
+    """
     refuse_other_suffixes(path, _PAGE)
     taken = {other.absolute() for other in others if other is not None}
     if path.absolute() in taken:
         raise UsageError(f"--review {path}: is another file of this command; name one")
+    if path.is_file() and not _is_review(path):
+        raise UsageError(
+            f"--review {path}: exists already and is no page of a review; give another name"
+        )
+
+
+def _is_review(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _OURS in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 def _row(number: int, one: Reviewed, languages: tuple[str, str]) -> str:

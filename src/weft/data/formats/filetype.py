@@ -13,6 +13,7 @@ from weft.data.formats.source import open_file, read_head
 from weft.errors import DataError
 
 HEAD_BYTES = 65_536  # that are looked at
+_SAME = 3  # first letters of endings of one program: doc, docx
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -84,7 +85,9 @@ def how_to_translate(kind: FileType, path: Path | None) -> str:
     if path and ending in kind.translated:
         return f"; weft translate FOLDER {path} translates it"
     if path and ending in kind.endings:  # of an older kind
-        return ""
+        begins = ending[:_SAME]
+        newer = next((one for one in kind.translated if one.startswith(begins)), "")
+        return f"; saved as .{newer}, weft translate translates it" if newer else ""
     name = f"FILE.{kind.translated[0]}"
     return f"; named {name}, weft translate FOLDER {name} translates it"
 

@@ -81,7 +81,7 @@ def open_file(path: Path) -> BufferedReader:
             raise DataError(
                 f"{path}: two files joined by a comma are pairs, for translation; here name each by itself"
             ) from None
-        raise DataError(f"{path}: no such file{_near_names(path)}") from None
+        raise DataError(f"{path}: no such file{near_names(path)}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; name a file in it") from None
     except (OSError, ValueError) as error:
@@ -89,10 +89,13 @@ def open_file(path: Path) -> BufferedReader:
         raise DataError(f"{path}: cannot be opened: {reason}") from None
 
 
-def _near_names(path: Path) -> str:
+def near_names(path: Path) -> str:
+    """Return a question after files of a similar name in the folder, behind a semicolon; "" where
+    there are none.
+    """
     try:
         names = os.listdir(path.parent)
-    except OSError:
+    except (OSError, ValueError):
         return f"; the folder {path.parent} does not exist or cannot be read"
     near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
     if not near:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.data.glossary import COLUMNS
+from weft.data.glossary_columns import COLUMNS
 from weft.serve.bodies import Fields
 from weft.serve.glossaries import NONE, USUAL, Binding
 from weft.serve.limits import Limits
