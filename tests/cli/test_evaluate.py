@@ -347,6 +347,23 @@ def test_a_table_of_terms_for_a_person(command: Command, tmp_path: Path) -> None
     assert lines[lines.index("without       with") + 1].startswith("as often as it")
     (exact,) = [line.split()[2:] for line in lines if line.startswith("exact match")]
     assert exact == ["0.0", "%", "100.0", "%"]
+    assert not any("not right" in line for line in lines)
+    terms.write_text(
+        "source\ttarget\tavoid\nbicycle\t单车\nteacher\t教员\nbook\t书籍\t书\ntea\t\n",
+        "utf-8",
+    )
+    write(
+        data,
+        [("The teacher bought a bicycle and drinks tea.", "教员买了单车, 喝tea。")]
+        * 11,
+    )
+    ended = command("evaluate", weft.DEMO, data, "--glossary", terms, "--json")
+    found = json.loads(ended.lines[0])["terms"]
+    faults = found["without"]["faults"]
+    where = f"{data}:1"
+    missing = {"where": where, "status": "missing", "source": "tea", "words": ["tea"]}
+    assert missing in faults
+    assert len(faults) == 33 - found["without"]["counts"]["right"]
 
 
 def test_only_a_beam_of_a_translator_has_a_glossary(

@@ -154,9 +154,37 @@ def test_for_a_person_and_a_program() -> None:
     rows = {line[:44].strip(): line[44:].split() for line in lines[2:]}
     assert rows["as often as it should, in its place"] == ["0.0", "%", "100.0", "%"]
     assert rows["missing"] == ["100.0", "%", "0.0", "%"]
-    assert rows["words that must not be used"] == ["100.0", "%", "0.0", "%"]
+    assert rows["a word to avoid, of 1 with one"] == ["100.0", "%", "0.0", "%"]
     assert rows["BLEU"][1] == "100.00"
     assert lines[-1].strip() == "BLEU and chrF of 1 sentence whose terms all count"
     found = json.loads(json.dumps(bound.to_json()))
     assert (found["right"], found["window_overlap_2"]) == (1.0, 1.0)
     assert found["counts"]["num_terms"] == found["counts"]["num_sentences"] == 1
+
+
+def test_what_is_not_right_is_listed_with_its_place() -> None:
+    texts = [
+        TermText("cat and dog", "Katze und Hund", "Kater", None, "a:1"),
+        TermText("cat", "Katze", "Katze, Katze", None, "a:2"),
+        TermText(
+            "a cat and a dog", "eine Katze und ein Hund", "Katze, Hund", None, "a:3"
+        ),
+    ]
+    found = scores(*texts)
+    told = [(one.where, one.status, one.source) for one in found.counts.faults]
+    assert told[:4] == [
+        ("a:1", "missing", "cat"),
+        ("a:1", "missing", "dog"),
+        ("a:1", "avoided", "cat"),
+        ("a:2", "doubled", "cat"),
+    ]
+    counts = found.counts
+    num_wrong = counts.missing + counts.avoided + counts.doubled + counts.misplaced
+    assert len(told) == num_wrong
+    lines = term_table({"without": found, "with": scores(*texts * 4)})
+    assert "a word to avoid, of 3 with one" in " ".join(lines)
+    first = lines.index(next(line for line in lines if "not right with" in line))
+    assert lines[first + 1] == "      a:1: cat: missing: Katze or Mieze"
+    assert lines[first + 3] == "      a:1: cat: avoided: Kater"
+    assert len(lines) == first + 12
+    assert lines[-1].endswith("more; --json lists them all")

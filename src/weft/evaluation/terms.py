@@ -38,6 +38,7 @@ LEAST_OVERLAP = 0.5
 """Of the wider window: with so much of it, a term is in its place, whatever the alignment says."""
 LEAST_UNALIGNED = 0.2
 """The same where no alignment is known: one word of five."""
+_MOST_FAULTS = 10  # that a person is shown
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,27 @@ class AlignedWord:
 @dataclass(frozen=True)
 class TermText:
     """A source, its reference and its translation; `words` are the translation's, if the model
-    aligns them.
+    aligns them. `where` is the place of the source.
     """
 
     source: str
     reference: str
     translation: str
     words: Sequence[AlignedWord] | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class TermFault:
+    """A term that is not as it should be: `status` is a count of `TermCounts`.
+
+    `source` is the word in the source; `words` are those that were wanted, or to be avoided.
+    """
+
+    where: str
+    status: str
+    source: str
+    words: tuple[str, ...]
 
 
 @dataclass
@@ -72,7 +87,7 @@ class TermCounts:
     Each is one of these. `not_in_reference` are those that do not count. `exact` stand anywhere. Of
     the `avoidable`, for which words must not be used, `avoided` have such a word nevertheless, and
     more often than the reference. `overlaps` are the sums of window overlaps, by the size of the
-    window.
+    window. `faults` are the terms that are not right, one by one.
     """
 
     num_terms: int = 0
@@ -87,6 +102,7 @@ class TermCounts:
     overlaps: dict[int, float] = field(
         default_factory=lambda: dict.fromkeys(WINDOWS, 0.0)
     )
+    faults: list[TermFault] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True)
@@ -123,12 +139,14 @@ class TermScores:
         """Return the same as a plain dictionary; `accuracy` and all shares are from 0 to 1."""
         counts = asdict(self.counts)
         del counts["overlaps"]
+        faults = counts.pop("faults")
         found = self.sentences
         return {
             "counts": counts | {"num_sentences": self.num_sentences},
             **self.shares,
             "bleu": found.bleu if found else None,
             "chrf": found.chrf if found else None,
+            "faults": faults,
         }
 
 
@@ -168,7 +186,12 @@ def _count(
     for occurrence in occurrences:
         avoided = set(map(lowered_text, occurrence.avoided))
         counts.avoidable += bool(avoided)
-        counts.avoided += len(_those(given, avoided)) > len(_those(wanted, avoided))
+        if len(_those(given, avoided)) > len(_those(wanted, avoided)):
+            counts.avoided += 1
+            fault = TermFault(
+                text.where, "avoided", occurrence.source, occurrence.avoided
+            )
+            counts.faults.append(fault)
 
 
 def _count_group(
@@ -184,18 +207,31 @@ def _count_group(
     counts.not_in_reference += len(group) - num_terms
     pairs = sides.pairs(wanted, given)[:num_terms]
     counts.exact += len(pairs)
-    counts.missing += num_terms - len(pairs)
+    missing = num_terms - len(pairs)
+    counts.missing += missing
+    counts.faults += _faults("missing", missing, group, sides.text)
     for first, second in pairs:
         for window in WINDOWS:
             counts.overlaps[window] += sides.overlap(first, second, window)
     too_many = len(given) - max(len(group), len(wanted))
     doubled = min(max(too_many, 0), len(pairs))
     counts.doubled += doubled
+    counts.faults += _faults("doubled", doubled, group, sides.text)
     for first, second in pairs[: len(pairs) - doubled]:
         if sides.is_in_place(first, second, group):
             counts.right += 1
         else:
             counts.misplaced += 1
+            counts.faults += _faults("misplaced", 1, group, sides.text)
+
+
+def _faults(
+    status: str, number: int, group: Sequence[Occurrence], text: TermText
+) -> list[TermFault]:
+    """Return so many terms of a group as not right; it is not known which of them are."""
+    return [
+        TermFault(text.where, status, one.source, one.targets) for one in group[:number]
+    ]
 
 
 def _those(standing: Sequence[Standing], words: set[str]) -> list[Standing]:
@@ -312,14 +348,29 @@ def term_table(columns: Mapping[str, TermScores]) -> list[str]:
         if name == "avoided_words" and not counts.avoidable:
             continue
         cells = [f"{100 * each.shares[name]:7.1f} %" for each in scores]
-        lines.append(_row(_NAMES.get(name) or _window_name(name), cells))
+        said = _NAMES.get(name) or _window_name(name)
+        if name == "avoided_words":
+            said += f", of {counts.avoidable:,} with one"
+        lines.append(_row(said, cells))
     found = [each.sentences for each in scores if each.sentences]
     if found:
         lines.append(_row("BLEU", [f"{one.bleu:7.2f}  " for one in found]))
         lines.append(_row("chrF", [f"{one.chrf:7.2f}  " for one in found]))
         sentences = counted(scores[0].num_sentences, "sentences")
         lines.append(f"      BLEU and chrF of {sentences} whose terms all count")
-    return lines
+    return [*lines, *_fault_lines(columns)]
+
+
+def _fault_lines(columns: Mapping[str, TermScores]) -> Iterator[str]:
+    """Yield the first faults of the last column, each with its place."""
+    name = list(columns)[-1]
+    faults = columns[name].counts.faults
+    if faults:
+        yield f"not right {name} the glossary ({len(faults):,}):"
+    for one in faults[:_MOST_FAULTS]:
+        yield f"      {one.where}: {one.source}: {one.status}: {' or '.join(one.words)}"
+    if len(faults) > _MOST_FAULTS:
+        yield f"      {len(faults) - _MOST_FAULTS:,} more; --json lists them all"
 
 
 _NAMES = {
@@ -327,7 +378,7 @@ _NAMES = {
     "doubled": "doubled",
     "misplaced": "misplaced",
     "missing": "missing",
-    "avoided_words": "words that must not be used",
+    "avoided_words": "a word to avoid",
     "exact_match": "exact match",
 }
 

@@ -156,7 +156,12 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         The references are compared in the form that the model writes.
         """
         references = in_forms_of(self.tokenizers[1:], text.tgt)
-        texts = list(map(_term_text, text.src, references, predictions))
+        texts = [
+            replace(_term_text(*row), where=text.where(number))
+            for number, row in enumerate(
+                zip(text.src, references, predictions, strict=True)
+            )
+        ]
         return term_scores(glossary, texts, self.config.tgt_lang)
 
     def computed(self, asked: Mapping[str, Any]) -> dict[str, Any]:
