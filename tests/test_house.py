@@ -141,7 +141,7 @@ tasks.opening: folder kernels tasks.choice tasks.detecting tasks.task
 inspection: config data decoding engine evaluation folder inspection kernels model predict tasks training
 inspection.assets:
 run.record: data folder training
-run.begun: config data folder recipes tasks
+run.begun: config data folder recipes run.card tasks
 run.origin: config folder recipes run.begun run.record training
 run.request: config data folder recipes run.origin
 run.beginning: config folder run.origin run.record run.request training

@@ -6,10 +6,11 @@ from typing import Any
 
 from weft.config import Recipe
 from weft.data.texts import GLOSSARY, Sources, Texts
-from weft.errors import DataError, FolderError, UsageError
+from weft.errors import DataError, FolderError, UsageError, WeftError
 from weft.folder import durable
 from weft.folder.layout import RunFolder
 from weft.recipes.file import build_recipe
+from weft.run.card import without_folders
 from weft.tasks.opening import kind_of
 
 # what is said of scores on the part of the text that `held_out` took
@@ -75,12 +76,20 @@ def texts_again(
         try:
             texts = kind_of(recipe.task).gather(recipe, sources)
         except (DataError, FolderError, UsageError) as error:
-            why = str(error).split("\n", maxsplit=1)[0]
+            why = _without_folders(error)
             continue
         if _hashes(texts.facts()) == _hashes(origin["texts"]):
             return texts, ""
         why = "it has changed since training began"
     return None, f"no scores on test: the text was not found again ({why})"
+
+
+def _without_folders(error: WeftError) -> str:
+    """Return the first line of an error about a text, without the folders of who trained the model,
+    which may be another person's.
+    """
+    line = str(error).split("\n", maxsplit=1)[0]
+    return without_folders(line.partition("; the folder ")[0])
 
 
 def _sources(origin: Mapping[str, Any]) -> Iterator[Sources]:

@@ -94,6 +94,8 @@ def model_card(
 
 {portrait.shape}, trained with Weft {task.config.weft_version}.
 
+Weft is a program that makes a Transformer of a person's own text, and uses it: `weft --help`.
+
 ## Use
 
 {_indented(portrait.use)}
