@@ -56,6 +56,7 @@ data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind
 data.glossary_columns: data.languages
 data.glossary: data.formats data.glossary_columns data.kept data.languages data.scripts
+data.glossary_check: data.formats data.glossary data.glossary_columns
 data.nearness:
 data.numbers: data.languages
 data.substitution: data.languages

@@ -247,3 +247,45 @@ def test_a_terminal_shows_few_examples_and_says_where_the_others_are(
         " more examples, all line numbers, lengths and scripts: --output report.html"
         in ended.lines[-2]
     )
+
+
+def test_a_glossary_is_checked_as_one(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "terms.csv"
+    row = "cat,Katze,\n"
+    path.write_text(f"source,target,avoid\n{row * 30}")
+    ended = command("check", path)
+    assert (ended.code, len(ended.lines), ended.err) == (0, 23, "")
+    first, doubt, *_, more, use = ended.lines
+    assert first.startswith(f"{path}: a glossary of 30 terms, 0 with inflection")
+    assert doubt == f"{path}:3: cat stands in {path}:2, too, with the same target"
+    assert more == "9 more such terms: --json"
+    assert use == f"weft translate FOLDER TEXT --glossary {path} uses it"
+    found = json.loads(command("check", path, "--json").out)
+    assert (found["num_terms"], len(found["doubts"])) == (30, 29)
+    refused = command("check", path, "--output", tmp_path / "r.html")
+    assert (refused.code, "is a glossary, of which no page is made" in refused.err) == (2, True)  # fmt: skip
+
+
+def test_memories_terms_and_documents_say_how_they_are_used(
+    command: Command, tmp_path: Path
+) -> None:
+    memory = tmp_path / "old.tmx"
+    unit = '<tu><tuv xml:lang="en"><seg>a cat</seg></tuv><tuv xml:lang="de"><seg>eine Katze</seg></tuv></tu>'
+    memory.write_text(f'<tmx version="1.4"><header/><body>{unit}</body></tmx>')
+    use = (
+        f"as a translation memory, weft translate FOLDER TEXT --memory {memory} uses it"
+    )
+    assert use in command("check", memory).lines
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("cat\tKatze\ndog\tHund\n")
+    use = f"if these are terms, not sentences: weft translate FOLDER TEXT --glossary {terms} uses it"
+    assert use in command("check", terms).lines
+    terms.write_text(
+        "a cat that sleeps all day\teine Katze, die den ganzen Tag schläft\n"
+    )
+    assert not any("--glossary" in line for line in command("check", terms).lines)
+    document = tmp_path / "a.docx"
+    document.write_bytes(b"PK\x03\x04")
+    ended = command("check", document)
+    assert (ended.code, ended.out) == (3, b"")
+    assert ended.err.endswith(f"weft translate FOLDER {document} translates it\n")

@@ -149,8 +149,10 @@ def test_a_spreadsheet_is_of_no_task(write: Write, name: str) -> None:
     with pytest.raises(DataError) as caught:
         guess_task(path)
     said = f"{path}: is a spreadsheet; save it as CSV UTF-8 and give that file"
-    if not name.endswith("XLS"):
-        said += f"; weft translate FOLDER {path} translates it"
+    how = f"; weft translate FOLDER {path} translates it"
+    if name.endswith("XLS"):
+        how = "; saved as .xlsx, weft translate translates it"
+    said += how
     assert str(caught.value) == said
 
 

@@ -1,7 +1,7 @@
 """The verb that checks text before training: check."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ from weft.cli.recipe import choose_recipe
 from weft.cli.streams import print_json
 from weft.console.wording import remark, say_lines
 from weft.data.languages import direction, how_to_name
+from weft.errors import UsageError
 from weft.folder import durable
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from weft.data.checkup import Checkup
 
 HANGING = 9  # the column of a finding's text, after its severity
+_SHORT = 20  # characters of a source that may be a term
+_MOST_DOUBTS = 20  # of a glossary, printed one by one
 FATAL_EXIT = 3  # the exit code of DataError
 
 
@@ -56,8 +59,12 @@ def check(
 ) -> None:
     """Check text for problems before training; exit with code 3 if there is a fatal one."""
     from weft.data.checkup import check_up
+    from weft.data.glossary_check import is_glossary
     from weft.data.texts import Sources
 
+    if len(data) == 1 and recipe is None and is_glossary(Path(data[0])):
+        _check_glossary(Path(data[0]), settings or (), output, as_json)
+        return
     if output is not None:
         from weft.inspection.suffixes import FORMATS, refuse_other_suffixes
 
@@ -79,12 +86,38 @@ def check(
     if as_json:
         print_json(checkup.to_json())
     else:
-        _say(checkup, has_report=output is not None)
+        _say(checkup, data, has_report=output is not None)
     if checkup.is_fatal:
         raise typer.Exit(FATAL_EXIT)
 
 
-def _say(checkup: "Checkup", has_report: bool) -> None:
+def _check_glossary(
+    path: Path, settings: Sequence[str], output: Path | None, as_json: bool
+) -> None:
+    """Say what is doubtful in a glossary, and how it is used."""
+    from weft.data.glossary_check import check_glossary
+
+    if output is not None:
+        raise UsageError(
+            f"--output {output}: {path} is a glossary, of which no page is made; leave it out"
+        )
+    values = dict(setting.partition("=")[::2] for setting in settings)
+    pair = [values[key] for key in ("data.src_lang", "data.tgt_lang") if key in values]
+    found = check_glossary(path, pair)
+    if as_json:
+        print_json(found.to_json())
+        return
+    of_these = f"{found.num_inflected:,} with inflection, by which plurals are found"
+    lines = [f"{path}: a glossary of {found.num_terms:,} terms, {of_these}"]
+    lines += [f"{path}: {note}" for note in found.notes]
+    lines += found.doubts[:_MOST_DOUBTS]
+    if len(found.doubts) > _MOST_DOUBTS:
+        lines.append(f"{len(found.doubts) - _MOST_DOUBTS:,} more such terms: --json")
+    lines.append(f"weft translate FOLDER TEXT --glossary {path} uses it")
+    say_lines(lines, sys.stdout)
+
+
+def _say(checkup: "Checkup", data: Sequence[str], has_report: bool) -> None:
     """Print the report: each finding on two lines, with a few examples below."""
     parts = [f"{name}: {_numbers(numbers)}" for name, numbers in checkup.parts.items()]
     say_lines([*checkup.notes, *parts], sys.stdout)
@@ -93,7 +126,25 @@ def _say(checkup: "Checkup", has_report: bool) -> None:
     counts = checkup.counts()
     said = f"fatal: {counts['fatal']}, warnings: {counts['warning']}, notes: {counts['note']}"
     hidden = [] if has_report else _hidden(checkup)
-    say_lines(("", *hidden, f"{said}; {checkup.words()}"), sys.stdout)
+    uses = _other_uses(data, checkup)
+    say_lines(("", *hidden, *uses, f"{said}; {checkup.words()}"), sys.stdout)
+
+
+def _other_uses(data: Sequence[str], checkup: "Checkup") -> Iterator[str]:
+    """Yield how else than in training a file of pairs may be used."""
+    from weft.data.formats.filetype import type_of_name
+
+    if checkup.task != "translation" or len(data) != 1 or not checkup.parts:
+        return
+    kind = type_of_name(Path(data[0]))
+    if kind is None:
+        return
+    sources = checkup.parts["train"]["columns"]["source"]
+    use = f"weft translate FOLDER TEXT {{}} {data[0]} uses it"
+    if kind.task == "translation":
+        yield f"as a translation memory, {use.format('--memory')}"
+    elif kind.table and sources["characters"]["median"] <= _SHORT:
+        yield f"if these are terms, not sentences: {use.format('--glossary')}"
 
 
 def _hidden(checkup: "Checkup") -> Iterator[str]:

@@ -249,12 +249,17 @@ def pairs_in(path: Path, pairs: Iterable[tuple[str, str]]) -> list[tuple[str, st
     if _ending(path) == ".tbx":
         languages = languages_in_tbx(path)
         return [pair for pair in pairs if languages.issuperset(map(primary, pair))]
-    rows, _ = _rows_of(path)
-    first = next((_stripped(cells) for _, cells in rows if cells and any(cells)), [])
+    first = first_row(path)
     named = [
         pair for pair in pairs if named_columns(first, pair) and not _is_plain(first)
     ]
     return named or pairs
+
+
+def first_row(path: Path) -> list[str]:
+    """Return the cells of a table's first row. Raises DataError for what cannot be read."""
+    rows, _ = _rows_of(path)
+    return next((_stripped(cells) for _, cells in rows if cells and any(cells)), [])
 
 
 def _is_plain(cells: Sequence[str]) -> bool:

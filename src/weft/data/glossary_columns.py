@@ -58,6 +58,14 @@ def _language(name: str) -> str:
     return primary(code or name)
 
 
+def languages_named(cells: Sequence[str]) -> tuple[str, str]:
+    """Return the first two languages that a first row names; "" for each that it does not."""
+    named = [_language(cell.lower().removeprefix("\ufeff")) for cell in cells]
+    known = [code for code in named if code != UNKNOWN]
+    src, tgt, *_ = [*known, "", ""]
+    return src, tgt
+
+
 def unread_columns(columns: Sequence[str], where: str) -> list[str]:
     """Return the named columns that are not read. Raises DataError for one that seems to be a
     misspelt one.

@@ -32,6 +32,7 @@ KINDS = {
 }
 
 COLUMNS = ("text", "label")  # of labelled rows, unless settings name others
+_DOCUMENTS = ("sheet", "office")  # types of files
 _HEAD = 1 << 16  # bytes that are read
 _FEWEST_ROWS = 30  # below it, that a column repeats itself says nothing
 _FEWEST_PAIRS = 10  # of sentences below names that are no languages
@@ -44,11 +45,11 @@ def guess_task(
 ) -> str:
     """Guess the task of the text that `item` names.
 
-    What is missing or cannot be read is taken for pairs. Raises DataError for a spreadsheet: its
-    rows may be of any task.
+    What is missing or cannot be read is taken for pairs. Raises DataError for a spreadsheet and
+    for an office document: what is in them may be of any task.
     """
     named = type_of_name(Path(item))
-    if named is not None and named.name == "sheet":
+    if named is not None and named.name in _DOCUMENTS:
         remedy = named.remedy + how_to_translate(named, Path(item))
         raise DataError(f"{item}: is {named.words}; {remedy}")
     try:
