@@ -33,6 +33,7 @@ from weft.kernels.torch_machine import choose_machine
 from weft.model.transformer import Seq2SeqTransformer
 from weft.predict.prediction import Alternative, OutputLimit, Prediction
 from weft.predict.settings import DecodingSettings
+from weft.predict.text import looks_like_sentence
 from weft.predict.translator import Translator
 from weft.tasks.trainable_translation import TrainableTranslation
 
@@ -1280,6 +1281,18 @@ def test_repeated_ngrams_are_to_be_forbidden_only_of_sentences(
     assert ("--no-repeat-ngrams" in said[0]) == forbids
 
 
+def test_a_sentence_with_a_number_is_one() -> None:
+    for text in ("My number is 0171 5552368.", "It cost 1,250 euros in 2024-0815."):
+        assert looks_like_sentence(text)
+    for text in (
+        "00:01:02,5 --> 00:01:04,5",
+        "| 12 | a | 4,5 | 6 |",
+        "f(x, y) = 1;",
+        "a",
+    ):
+        assert not looks_like_sentence(text)
+
+
 def test_what_was_guessed_is_summed_up() -> None:
     guesses = Guesses()
     for number in range(20):
@@ -1293,7 +1306,7 @@ def test_what_was_guessed_is_summed_up() -> None:
     assert words.endswith(
         "w9 and 2 more; the model guesses there, in 12 of 20 texts (lines 1, 2, 3, 4, 5, ...)"
     )
-    assert unsure.startswith("note: of 3 of 20 texts the model is less sure")
+    assert unsure.startswith("note: of 3 of 20 texts (lines 1, 2, 3) the model")
     guesses = Guesses()
     for number in range(20):  # as many as are to be expected
         guesses.see(Prediction("x", -1.0, 1, [], [], unsure=number < 2), number + 1)

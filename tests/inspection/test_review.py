@@ -76,7 +76,7 @@ def test_doubtful_words_are_marked_with_the_reason() -> None:
     assert 'title="49%; from no word of the source">um</mark>' in html
     assert "Der <mark" in html  # what is sure is not marked
     assert "doubtful: Ball 12%, fiel 40%, um 49%" in html
-    assert "<b>3 of 4 words are doubtful.</b>" in html
+    assert "<b>3 of the 4 words that the model chose itself are doubtful.</b>" in html
     assert '<span class="share">46%</span>' in html
 
 

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from weft.data.glossary import Entry, Glossary
 from weft.data.tokenizer import EOS_ID, train_tokenizer
 from weft.decoding.forms import Term
 from weft.errors import UsageError
+from weft.predict.evidence import SENTENCE_FEATURES, WORD_FEATURES
+from weft.predict.quality import Logistic, Quality
 from weft.predict.segments import SourceRow
 from weft.predict.terms import TermFinder, TermUse
 from weft.predict.translator import Translator
@@ -209,6 +213,59 @@ def test_what_became_of_a_term_is_said() -> None:
     assert term.span is not None
     assert status("die Katze saß", term.span[0])[0] == "used"
     assert status("die Katze saß", 0)[0] == "elsewhere"
+
+
+def test_an_inflected_term_is_in_its_place() -> None:
+    """Its tokens are others than those of the word in the glossary."""
+    entry = Entry(("cat",), ("Katze",), inflected=True, where="t.tsv:1")
+    row = row_of(Glossary((entry,)), "the cats sat")
+    (term,) = bound(Glossary((entry,)), "the cats sat")
+    assert term.span is not None
+    for translation in ("die Katze saß", "die Katzenöhr saß"):
+        (use,) = uses(row, translation, term.span[0])
+        assert use.status == "used"
+        start, end = use.place
+        assert translation[start:end] == use.used == "Katze"
+        (use,) = uses(row, translation, 0)
+        assert use.status == "elsewhere"
+
+
+def test_a_word_of_a_term_comes_from_it_and_is_not_doubted(demo: Translator) -> None:
+    glossary = rows(("teacher", "教员"), ("book", "书籍"), ("bicycle", "单车"))
+    doubting = copy(demo.with_glossary(glossary))
+    quality = Quality(
+        Logistic(-3.0, np.zeros(len(WORD_FEATURES))),
+        Logistic(-3.0, np.zeros(len(SENTENCE_FEATURES))),
+    )
+    doubting.doubts = replace(doubting.doubts, quality=quality)
+    for text, prediction in zip(
+        TEXTS, doubting.translate(TEXTS, doubts=True), strict=True
+    ):
+        assert prediction.words is not None
+        demanded = [word for word in prediction.words if word.term]
+        assert {word.term for word in demanded} == {
+            use.source for use in used(prediction)
+        }
+        for word in demanded:
+            assert [source.text.strip(".") for source in word.sources] == [word.term]
+            assert word.quality is None
+            assert not word.is_doubtful
+            assert word.to_json()["term"] == word.term
+        others = [word for word in prediction.words if not word.term]
+        assert others
+        assert all(word.is_doubtful for word in others)
+        assert prediction.quality is not None
+        assert (prediction.quality > 0.1) == bool(demanded), text
+
+
+def test_a_word_whose_translation_is_said_is_not_unknown(demo: Translator) -> None:
+    text = "The zorbing teacher reads a zorbing."
+    (plain,) = demo.translate(text)
+    assert plain.unknown_words == ["zorbing"]
+    (once,) = demo.with_glossary(rows(("zorbing teacher", "教员"))).translate(text)
+    assert once.unknown_words == ["zorbing"]
+    (found,) = demo.with_glossary(rows(("zorbing", "zorbing"))).translate(text)
+    assert found.unknown_words == []
 
 
 def test_a_term_twice_in_the_source_is_needed_twice() -> None:

@@ -14,8 +14,16 @@ from weft.config import SideSection
 from weft.data.segment import split_sentences
 from weft.data.tokenizer import EOS_ID, Tokenizer, train_tokenizer
 from weft.predict.segments import RowLengths, plan_rows
+from weft.predict.terms import TermUse
 from weft.predict.text import one_line
-from weft.predict.words import Segment, SourceWord, WordReport, WordReporter
+from weft.predict.words import (
+    Segment,
+    SourceWord,
+    WordReport,
+    WordReporter,
+    _but_terms,
+    quality_of_all,
+)
 
 TEXTS = (
     "Anna drinks tea. The café is open, and the dog is old.",
@@ -216,3 +224,19 @@ def test_words_of_any_text_stand_side_by_side_and_leave_nothing_out(
     solid = {place for place, one in enumerate(text) if not one.isspace()}
     if len(split_sentences(text, "en")) == 1:
         assert solid <= covered or not words
+
+
+def test_what_a_term_says_is_not_left_out() -> None:
+    words = [SourceWord(n, text, 4 * n, 4 * n + 3) for n, text in enumerate("abcd")]
+    term = TermUse("c", 8, 11, ("C",), "C", "used", "t.tsv:1")
+    assert _but_terms(words, [term]) == [words[0], words[1], words[3]]
+    assert _but_terms(words[1:], [term]) == []
+    assert _but_terms(words[:2], [term]) == words[:2]
+
+
+def test_the_quality_of_a_text_goes_with_that_of_its_words() -> None:
+    own = WordReport("a", 0, 1, -1.0, [], 0.2)
+    term = WordReport("b", 0, 1, -1.0, [], None, "B")
+    assert quality_of_all([own], 0.9) == 0.2
+    assert quality_of_all([term], 0.4) == 1.0
+    assert quality_of_all([own, own, own, term], 0.6) == pytest.approx(0.7)

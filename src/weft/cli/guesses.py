@@ -42,6 +42,7 @@ class Guesses:
         self.memory: Counter[str] | None = (
             None  # of texts, by what a memory has of them
         )
+        self.unsure_names: dict[str, None] = {}
         self.texts = self.with_unknown = self.unsure = self.unaligned = 0
         self.num_words = self.doubtful = 0
         self.right = 0.0  # of the words, as many as are expected to be
@@ -63,6 +64,8 @@ class Guesses:
             if len(self.numbers) < MOST_NUMBERS:
                 self.numbers.append(name or str(number))
         self.unsure += answer.unsure
+        if answer.unsure and len(self.unsure_names) <= MOST_NUMBERS:
+            self.unsure_names[name or str(number)] = None
         return new
 
     def see_translation(
@@ -162,21 +165,23 @@ class Guesses:
     def _of_unsure(self) -> list[str]:
         if self.unsure <= USUALLY_UNSURE * self.texts:
             return []
-        which = "of this text"
-        if self.texts > 1:
-            which = f"of {self.unsure:,} of {self.texts:,} texts"
-        return [
-            f"note: {which} the model is less sure than of 19 in 20 of its dev text; look them over"
-        ]
+        if self.texts == 1:
+            return [
+                "note: of this text the model is less sure than usual; look it over"
+            ]
+        first = list(self.unsure_names)[:MOST_NUMBERS]
+        which = _which(self.unit, first, len(self.unsure_names))
+        texts = f"{self.unsure:,} of {self.texts:,} texts ({which})"
+        return [f"note: of {texts} the model is less sure than usual; look them over"]
 
     def _of_quality(self) -> list[str]:
         """Say how many words are doubtful, and how many are expected to be right in all."""
         if not self.doubtful:
             return []
         share = self.right / self.num_words
-        counted = f"{self.doubtful:,} of {self.num_words:,} words"
-        are = "are" if self.num_words > 1 else "is"
-        said = f"note: {counted} {are} rather wrong than right, by what dev has shown"
+        are = "are" if self.doubtful > 1 else "is"
+        counted = f"{self.doubtful:,} of the {self.num_words:,} words that the model chose itself"
+        said = f"note: {counted} {are} rather wrong than right"
         return [
             f"{said}, and {share:.0%} of all may be right; with --json each says how sure it is"
         ]

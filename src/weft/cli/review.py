@@ -66,7 +66,7 @@ def reviewed(
 def of_whole(is_unsure: bool, unknown_words: Sequence[str]) -> Iterator[str]:
     """Yield what the terminal counts at its end, but a row says for itself."""
     if is_unsure:
-        yield "unsure: less sure than of 19 in 20 of its dev text"
+        yield "unsure: the model is less sure than usual"
     if unknown_words:
         yield f"never seen in training: {', '.join(unknown_words)}"
 

@@ -43,7 +43,7 @@ class Reviewed:
     @property
     def doubtful(self) -> int:
         """Count the words that are rather wrong than right."""
-        return sum(_quality(word) < DOUBTFUL for word in self.words)
+        return sum(map(_is_doubtful, self.words))
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class _Mark:
 class Review:
     """The page, row by row. `title` is what was translated, the languages are BCP-47 codes.
 
-    Without `is_learned`, the words have their plain probability alone.
+    Without `is_learned`, the words have their plain probability alone. Words that a memory or a
+    glossary said are not counted.
     """
 
     path: Path
@@ -80,7 +81,7 @@ class Review:
         """Add a row."""
         self.doubted += bool(one.doubts)
         self.wordy += bool(one.doubtful)
-        self.num_words += len(one.words)
+        self.num_words += sum(map(_is_judged, one.words))
         self.doubtful += one.doubtful
         self.rows.append(_row(len(self.rows) + 1, one, self.languages))
 
@@ -108,10 +109,10 @@ class Review:
 
     def _summary(self) -> str:
         """Say how much is doubtful, and what the numbers mean."""
-        counts = f"{self.doubtful:,} of {self.num_words:,} words are doubtful."
+        counts = f"{self.doubtful:,} of the {self.num_words:,} words that the model chose itself are doubtful."
         meaning = (
             "The share of a word is the probability that it stands so in a reference translation, as the model "
-            "has learned on its dev text: a good word that a reference has otherwise counts as wrong."
+            "has learned of itself in training: a good word that a reference has otherwise counts as wrong."
         )
         if not self.is_learned:
             meaning = (
@@ -168,12 +169,26 @@ def _quality(word: Mapping[str, Any]) -> float:
     return float(word["probability"] if quality is None else quality)
 
 
+def _is_judged(word: Mapping[str, Any]) -> bool:
+    """Return whether the model chose a word itself."""
+    # what a memory has is certain
+    return not word.get("term") and _quality(word) < 1.0
+
+
+def _is_doubtful(word: Mapping[str, Any]) -> bool:
+    return _is_judged(word) and _quality(word) < DOUBTFUL
+
+
 def _of_translation(one: Reviewed) -> Iterator[_Mark]:
-    """Yield the doubtful words of the translation."""
+    """Yield the doubtful words of the translation, and those that a glossary demands."""
     for word in one.words:
-        quality = _quality(word)
-        if quality >= DOUBTFUL:
+        if word.get("term"):
+            why = f"by the glossary, for: {word['term']}"
+            yield _Mark(word["start"], word["end"], "term", why)
             continue
+        if not _is_doubtful(word):
+            continue
+        quality = _quality(word)
         kind = "very" if quality < _VERY_DOUBTFUL else "doubtful"
         said = " ".join(source["text"] for source in word["sources"])
         origin = f"from: {said}" if said else "from no word of the source"
@@ -233,7 +248,7 @@ def _more(one: Reviewed) -> Iterator[str]:
     words = [
         f"{escape(word['text'])} {_quality(word):.0%}"
         for word in one.words
-        if _quality(word) < DOUBTFUL
+        if _is_doubtful(word)
     ]
     if words:
         yield f"doubtful: {', '.join(words)}"

@@ -38,7 +38,8 @@ class TermUse:
     """A term of a text, and what became of it.
 
     `start` and `end` are its characters in the text. `used` is what stands in the translation, ""
-    for nothing. `where` is the row of the glossary, `reason` says why it is not as demanded.
+    for nothing, and `place` its characters there. `where` is the row of the glossary, `reason` says
+    why it is not as demanded.
     """
 
     source: str
@@ -49,10 +50,13 @@ class TermUse:
     status: TermStatus
     where: str
     reason: str = ""
+    place: tuple[int, int] = (0, 0)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a plain dictionary."""
-        return asdict(self)
+        """Return it as a plain dictionary, without its place in the translation."""
+        fields = asdict(self)
+        del fields["place"]
+        return fields
 
 
 @dataclass(frozen=True)
@@ -234,11 +238,13 @@ class RowTerms:
         each of them, if known.
         """
         found = self._found(translation)
+        spans = TokenSpans(self.finder.tgt_tokenizer, tokens, translation)
         for number, (occurrence, one) in enumerate(
             zip(self.occurrences, found, strict=True)
         ):
-            used = one.places[0] if one.places and not one.is_missing else None
-            status, reason = self._status(number, one, translation, tokens, support)
+            used = one.own
+            wrote = [spans.of(place.start, place.end) for place in one.places]
+            status, reason = self._status(number, one, translation, wrote, support)
             yield TermUse(
                 occurrence.source,
                 occurrence.start,
@@ -248,6 +254,7 @@ class RowTerms:
                 status,
                 occurrence.entries[0].where,
                 reason,
+                (used.start, used.end) if used else (0, 0),
             )
 
     def _status(
@@ -255,10 +262,10 @@ class RowTerms:
         number: int,
         found: "_Found",
         translation: str,
-        tokens: Sequence[int],
+        wrote: Sequence[tuple[int, int] | None],
         support: Floats | None,
     ) -> tuple[TermStatus, str]:
-        """Return what became of a term, and the reason."""
+        """Return what became of a term, and the reason; `wrote` are the tokens of its words."""
         if found.wrong:
             wrong = found.wrong[0]
             return "avoided", f"{translation[wrong.start : wrong.end]} must not be used"
@@ -266,7 +273,7 @@ class RowTerms:
             return "missing", self._why_missing(number)
         if found.is_doubled:
             return "doubled", f"it stands {len(found.places)} times"
-        if support is not None and not self._is_in_place(number, tokens, support):
+        if support is not None and not self._is_in_place(number, wrote, support):
             return "elsewhere", "the alignment has it come from other words"
         return "used", ""
 
@@ -281,17 +288,20 @@ class RowTerms:
             return "the sentence has too many terms"
         return "it stands there as a part of another word"
 
-    def _is_in_place(self, number: int, tokens: Sequence[int], support: Floats) -> bool:
-        """Return whether a form's tokens come from the tokens of the term, or from none."""
+    def _is_in_place(
+        self, number: int, wrote: Sequence[tuple[int, int] | None], support: Floats
+    ) -> bool:
+        """Return whether tokens of its words come from the tokens of the term, or from none."""
         span = self._spans[number]
         if span is None:
             return False
         first, last = span
-        for form in self._forms[number]:
-            for place in _places(tokens, form):
-                sums = support[place : place + len(form), :-1].sum(0)
-                if not sums.any() or first <= int(sums.argmax()) < last:
-                    return True
+        for tokens in wrote:
+            if tokens is None:
+                continue
+            sums = support[slice(*tokens), :-1].sum(0)
+            if not sums.any() or first <= int(sums.argmax()) < last:
+                return True
         return False
 
     def _found(self, translation: str) -> list["_Found"]:
@@ -303,12 +313,15 @@ class RowTerms:
             places = [one for one in standing if one.word in of_group]
             for rank, number in enumerate(group):
                 occurrence = self.occurrences[number]
+                is_missing = rank >= len(places) or not _those_of(
+                    places, occurrence.targets
+                )
                 found[number] = _Found(
                     places,
                     _those_of(standing, occurrence.avoided),
-                    is_missing=rank >= len(places)
-                    or not _those_of(places, occurrence.targets),
+                    is_missing,
                     is_doubled=len(places) > len(group),
+                    own=None if is_missing else places[rank],
                 )
         return [found[number] for number in range(len(self.occurrences))]
 
@@ -316,13 +329,14 @@ class RowTerms:
 @dataclass(frozen=True)
 class _Found:
     """The places of a term's targets, and of those of the terms that share one with it; and those
-    of its avoided words.
+    of its avoided words. One of the first is its `own`.
     """
 
     places: list[Standing]
     wrong: list[Standing]
     is_missing: bool
     is_doubled: bool
+    own: Standing | None = None
 
 
 def _words_of(texts: Iterable[Sequence[str]]) -> set[str]:
@@ -384,9 +398,3 @@ def _has_other_ending(occurrence: Occurrence) -> bool:
     """Return whether a term stands in the text with an ending that the glossary does not have."""
     sources = (source for entry in occurrence.entries for source in entry.sources)
     return lowered_text(occurrence.source) not in map(lowered_text, sources)
-
-
-def _places(tokens: Sequence[int], form: Sequence[int]) -> Iterator[int]:
-    for place in range(len(tokens) - len(form) + 1):
-        if tuple(tokens[place : place + len(form)]) == tuple(form):
-            yield place

@@ -40,7 +40,7 @@ from weft.predict.settings import USUAL, DecodingSettings
 from weft.predict.stems import Spellings
 from weft.predict.terms import TermFinder, TermUse
 from weft.predict.text import one_line
-from weft.predict.words import Segment, WordReporter
+from weft.predict.words import Segment, WordReporter, quality_of_all
 
 # ids from which on the length of a source predicts that of its translation
 LONG_SOURCE = 10
@@ -354,10 +354,9 @@ class Translator(TellsLanguages, LooksInside):
             support = self._rows.support(best, settings)
         predictions: dict[str, Prediction] = {}
         for text, plan in planned.plans.items():
-            prediction = self._assemble(text, plan, hypotheses, support, settings)
-            if plan.memory is not None:
-                prediction = replace(prediction, memory=list(plan.memory))
-            predictions[text] = self._with_doubts(text, plan, prediction)
+            predictions[text] = self._assemble(
+                text, plan, hypotheses, support, settings
+            )
         return [predictions[text] for text in planned.texts]
 
     def translate_stream(
@@ -557,16 +556,21 @@ class Translator(TellsLanguages, LooksInside):
         ids = self.tgt_tokenizer.encode(one_line(row.given))[: self.max_len - 1]
         return Hypothesis(ids, 0.0, 0.0, [0.0] * (len(ids) + 1), True)
 
-    def _with_doubts(self, text: str, plan: Plan, prediction: Prediction) -> Prediction:
+    def _with_doubts(
+        self, text: str, plan: Plan, prediction: Prediction, log_probs: Sequence[float]
+    ) -> Prediction:
         """Add the words of what was searched that training never had, and whether the model is less
-        sure than on dev.
+        sure than on dev, by the log-probabilities of what no glossary demands.
         """
         searched = text if plan.memory is None else plan.searched
-        unknown = self.doubts.unknown_words(searched)
-        unsure = self.doubts.is_unsure(prediction.confidence)
+        unknown = self._unknown_words(text, searched, prediction.terms or ())
+        mean = sum(log_probs) / len(log_probs) if log_probs else None
+        unsure = self.doubts.is_unsure(mean)
         quality = None
         if self.doubts.quality is not None and not prediction.is_taken:
-            quality = self.doubts.quality.of_sentence(prediction.token_log_probs)
+            quality = self.doubts.quality.of_sentence(log_probs)
+            if prediction.words and quality is not None:
+                quality = quality_of_all(prediction.words, quality)
         return replace(
             prediction,
             unknown_words=unknown,
@@ -574,6 +578,23 @@ class Translator(TellsLanguages, LooksInside):
             quality=quality,
             numbers=self._numbers(text, prediction),
         )
+
+    def _unknown_words(
+        self, text: str, searched: str, terms: Sequence[TermUse]
+    ) -> list[str]:
+        """Return the words of what was searched that training never had, but for those whose
+        translation a glossary said.
+        """
+        unknown = self.doubts.unknown_words(searched)
+        said = [use for use in terms if use.used]
+        if not unknown or not said:
+            return unknown
+        rest = text
+        for use in said:
+            blank = " " * (use.end - use.start)
+            rest = rest[: use.start] + blank + rest[use.end :]
+        own = set(self.doubts.unknown_words(rest))
+        return [word for word in unknown if word in own]
 
     def _numbers(self, text: str, prediction: Prediction) -> Difference | None:
         """Return the numbers that differ; None where none does, or a person wrote the translation
@@ -682,9 +703,11 @@ class Translator(TellsLanguages, LooksInside):
             nothing = Prediction("", None, 0, [], [])
             if self._finder is not None:
                 nothing = replace(nothing, terms=[])
-            if support is None:
-                return nothing
-            return replace(nothing, alignments=[], words=[])
+            if support is not None:
+                nothing = replace(nothing, alignments=[], words=[])
+            if plan.memory is not None:
+                nothing = replace(nothing, memory=list(plan.memory))
+            return nothing
         texts = list(map(self._texts_of, plan.rows, segments))
         count = max(map(len, segments))
         n_best = [self._join(plan, segments, texts, j) for j in range(count)]
@@ -692,13 +715,15 @@ class Translator(TellsLanguages, LooksInside):
         tokens = [self.tgt_tokenizer.pieces(written(hypothesis)) for hypothesis in best]
         log_probs = [hypothesis.token_log_probs for hypothesis in best]
         alignments = None
+        uses = self._term_uses(text, plan, best, support)
         words: WordReporter | None = None
         if support is not None:
-            words = self._words(text, n_best[0].text, plan, best, support)
+            none: list[list[TermUse]] = [[] for _ in plan.rows]
+            words = self._words(text, n_best[0].text, plan, best, support, uses or none)
             if settings.requested.alignments:
                 alignments = self._links(plan.rows, tokens, best, support)
         judges = words is not None and words.quality is not None
-        return Prediction(
+        prediction = Prediction(
             text=n_best[0].text,
             score=n_best[0].score,
             segments=len(segments),
@@ -714,8 +739,11 @@ class Translator(TellsLanguages, LooksInside):
             words=words.reports if words else None,
             omitted=words.omitted if words and judges else None,
             doubled=words.doubled if words and judges else None,
-            terms=self._term_uses(text, plan, best, support),
+            terms=None if uses is None else list(chain.from_iterable(uses)),
+            memory=None if plan.memory is None else list(plan.memory),
         )
+        free = words.free_log_probs if words else prediction.token_log_probs
+        return self._with_doubts(text, plan, prediction, free)
 
     def _term_uses(
         self,
@@ -723,12 +751,16 @@ class Translator(TellsLanguages, LooksInside):
         plan: Plan,
         best: Sequence[Hypothesis],
         support: Support | None,
-    ) -> list[TermUse] | None:
-        """Return what became of the glossary's terms in a text; None without a glossary."""
+    ) -> list[list[TermUse]] | None:
+        """Return what became of the glossary's terms in each row of a text; None without a
+        glossary. Places are those in the text, and in the row's own translation.
+        """
         if self._finder is None:
             return None
-        uses: list[TermUse] = []
+        every: list[list[TermUse]] = []
         for row, start, hypothesis in zip(plan.rows, plan.starts, best, strict=True):
+            uses: list[TermUse] = []
+            every.append(uses)
             if row.found is None:
                 continue
             found = support[row][0] if support is not None else None
@@ -743,7 +775,7 @@ class Translator(TellsLanguages, LooksInside):
                     reason = "the unit of the memory has it so"
                 uses.append(replace(use, start=place, end=end, reason=reason))
                 place = end
-        return uses
+        return every
 
     def _output_limit(
         self, rows: list[SourceRow], hypotheses: list[Hypothesis], settings: Resolved
@@ -777,8 +809,11 @@ class Translator(TellsLanguages, LooksInside):
         plan: Plan,
         best: Sequence[Hypothesis],
         support: Support,
+        uses: Sequence[Sequence[TermUse]],
     ) -> WordReporter:
-        """Report the words of the translation of a text."""
+        """Report the words of the translation of a text, in each of whose rows some terms stand at
+        their places in the row's own translation.
+        """
         reporter = WordReporter(
             self.src_tokenizer,
             self.tgt_tokenizer,
@@ -786,9 +821,11 @@ class Translator(TellsLanguages, LooksInside):
             translation,
             self.doubts.quality,
         )
-        for row, line, start, hypothesis in zip(
-            plan.rows, plan.texts, plan.starts, best, strict=True
-        ):
+        place = 0
+        rows = zip(plan.rows, plan.texts, plan.starts, best, uses, strict=True)
+        for row, line, start, hypothesis, terms in rows:
+            (own,) = self._texts_of(row, [hypothesis])
+            place = translation.find(own, place)
             segment = Segment(
                 line,
                 start,
@@ -797,8 +834,10 @@ class Translator(TellsLanguages, LooksInside):
                 hypothesis.token_log_probs,
                 support[row][0],
                 is_given=row.given is not None,
+                terms=[_behind(use, place) for use in terms if use.used],
             )
             reporter.add(segment)
+            place += len(own)
         return reporter
 
     def _is_too_short(self, row: SourceRow, hypothesis: Hypothesis) -> bool:
@@ -833,6 +872,12 @@ class Translator(TellsLanguages, LooksInside):
     def text_of(self, hypothesis: Hypothesis) -> str:
         """Return a hypothesis of a row as text."""
         return one_line(self.tgt_tokenizer.decode(hypothesis.ids))
+
+
+def _behind(use: TermUse, place: int) -> TermUse:
+    """Return a term at its place in a translation that has some characters before it."""
+    start, end = use.place
+    return replace(use, place=(place + start, place + end))
 
 
 def _repeats(row: SourceRow, hypothesis: Hypothesis) -> bool:

@@ -11,9 +11,9 @@ Shapes: T target tokens, S source tokens, end symbols included.
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
+from itertools import compress, zip_longest
 from operator import not_
 from typing import Any
 
@@ -22,6 +22,9 @@ from weft.data.tokenizer import Tokenizer
 from weft.predict.alignment import Floats, word_pairs
 from weft.predict.evidence import Evidence, without_end
 from weft.predict.quality import DOUBTFUL, Quality
+from weft.predict.terms import TermUse
+
+_LEAST_OMITTED = 3  # words
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class WordReport:
     the log-probabilities of its tokens, in nats, each given all that stands before it. `sources`
     are the words that it comes from, in their order; none where no word of the source supports
     it. `quality` is the probability that it is right, as learned on dev; None where that was not.
+    `term` is that of a glossary for which it stands, which is no question of quality.
     """
 
     text: str
@@ -50,6 +54,7 @@ class WordReport:
     log_prob: float
     sources: list[SourceWord]
     quality: float | None = None
+    term: str = ""
 
     @property
     def is_doubtful(self) -> bool:
@@ -62,7 +67,7 @@ class WordReport:
         return math.exp(self.log_prob)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as a plain dictionary, with `quality` where it is known."""
+        """Return the same as a plain dictionary, with `quality` where it is known, and `term`."""
         fields = {
             "text": self.text,
             "start": self.start,
@@ -71,6 +76,8 @@ class WordReport:
             "probability": self.probability,
             "sources": [vars(word) for word in self.sources],
         }
+        if self.term:
+            fields["term"] = self.term
         return fields if self.quality is None else fields | {"quality": self.quality}
 
 
@@ -81,7 +88,8 @@ class Segment:
     `line` is the text that it was read from, which begins in the user's at `start` or behind white
     space there. Source ids end with eos; target ids, too, where the translation came to its end.
     `support` (T, S) is how much each source token supports each target token. What `is_given`, by a
-    translation memory, is not estimated.
+    translation memory, is not estimated. `terms` are those of a glossary that it has, with their
+    places in the whole texts.
     """
 
     line: str
@@ -91,6 +99,15 @@ class Segment:
     log_probs: Sequence[float]
     support: Floats
     is_given: bool = False
+    terms: Sequence[TermUse] = ()
+
+    def term_at(self, word: SourceWord) -> TermUse | None:
+        """Return the term for which a word of the translation stands, if it does."""
+        for use in self.terms:
+            start, end = use.place
+            if start < word.end and word.start < end:
+                return use
+        return None
 
 
 @dataclass
@@ -109,6 +126,7 @@ class WordReporter:
     reports: list[WordReport] = field(default_factory=list)
     omitted: list[SourceWord] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
+    free_log_probs: list[float] = field(default_factory=list)
     num_src: int = 0  # words of the source before the next segment
     num_solids: int = 0  # of the translation before it
 
@@ -129,14 +147,24 @@ class WordReporter:
             chosen[target].append(sources[source])
         qualities: Sequence[float | None] = [None] * len(tgt)
         if self.quality is not None and not segment.is_given:
-            qualities = self._estimate(self.quality, evidence, sources)
-        for word, log_prob, words, quality in zip(
-            targets, log_probs, chosen, qualities, strict=True
+            qualities = self._estimate(self.quality, evidence)
+            self.omitted += _but_terms(
+                [sources[place] for place in self.quality.omitted(evidence)],
+                segment.terms,
+            )
+        terms = list(map(segment.term_at, targets))
+        for word, log_prob, words, quality, term in zip(
+            targets, log_probs, chosen, qualities, terms, strict=True
         ):
             report = WordReport(
                 word.text, word.start, word.end, log_prob, words, quality
             )
-            self.reports.append(report)
+            self.reports.append(_of_term(report, term, sources) if term else report)
+        self.free_log_probs += [
+            log_prob
+            for number, log_prob in zip_longest(evidence.tgt_of, segment.log_probs)
+            if number is None or terms[number] is None
+        ]
         self.num_src += len(src)
 
     def _evidence(self, segment: Segment) -> Evidence:
@@ -148,13 +176,10 @@ class WordReporter:
             segment.support,
         )
 
-    def _estimate(
-        self, quality: Quality, evidence: Evidence, sources: Sequence[SourceWord]
-    ) -> Sequence[float]:
-        """Return the quality of each word; note what the segment may leave out or say twice."""
+    def _estimate(self, quality: Quality, evidence: Evidence) -> Sequence[float]:
+        """Return the quality of each word; note what the segment may say twice."""
         if doubled := evidence.doubled():
             self.doubled.append(doubled)
-        self.omitted += [sources[place] for place in quality.omitted(evidence)]
         return quality.of_words(evidence)
 
     @cached_property
@@ -197,6 +222,43 @@ class WordReporter:
         # bytes that are no characters are shown as more or fewer marks than words have
         numbers = starts_after(shown, written)
         return [*(places[number] for number in numbers), places[-1] + 1]
+
+
+def _but_terms(
+    omitted: Sequence[SourceWord], terms: Sequence[TermUse]
+) -> Sequence[SourceWord]:
+    """Return words that may be left out, but for those of terms that are written; none where these
+    leave too few.
+    """
+    rest = [word for word in omitted if not any(_is_of(word, use) for use in terms)]
+    is_whole = len(rest) == len(omitted)
+    return rest if is_whole or len(rest) >= _LEAST_OMITTED else []
+
+
+def _is_of(word: SourceWord, term: TermUse) -> bool:
+    return word.start < term.end and term.start < word.end
+
+
+def _of_term(
+    report: WordReport, term: TermUse, sources: Sequence[SourceWord]
+) -> WordReport:
+    """Return a word that a glossary demands: it comes from the term, whatever the model looked
+    at.
+    """
+    own = [word for word in sources if _is_of(word, term)]
+    return replace(
+        report, sources=own or report.sources, quality=None, term=term.source
+    )
+
+
+def quality_of_all(words: Sequence[WordReport], quality: float) -> float:
+    """Return the quality of a translation by that of the words that its model chose: of a single
+    word its own, while those that a glossary demands are right.
+    """
+    if len(words) == 1 and words[0].quality is not None:
+        return words[0].quality
+    demanded = sum(word.term != "" for word in words)
+    return (quality * (len(words) - demanded) + demanded) / len(words)
 
 
 def spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:

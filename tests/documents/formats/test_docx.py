@@ -278,6 +278,37 @@ def test_the_language_is_told() -> None:
         assert "<dc:creator>Ann Author</dc:creator>" in found["docProps/core.xml"]
 
 
+def test_a_cell_is_found_by_its_table() -> None:
+    def cell(*inside: str) -> str:
+        return f"<w:tc>{''.join(inside)}</w:tc>"
+
+    def paragraph(text: str) -> str:
+        return f"<w:p>{run(text)}</w:p>"
+
+    inner = f"<w:tbl><w:tr>{cell(paragraph('inner'))}</w:tr></w:tbl>"
+    rows = [
+        cell(paragraph("one")),
+        cell(paragraph("two"), inner) + cell(paragraph("three")),
+    ]
+    table = "".join(f"<w:tr>{row}</w:tr>" for row in rows)
+    body = f"{paragraph('head')}<w:tbl>{table}</w:tbl>{paragraph('tail')}"
+    body += f"<w:tbl><w:tr>{cell(paragraph('last'))}</w:tr></w:tbl>"
+    document = open_docx(docx(body), Reading("a.docx"))
+    places = {
+        segment.text: document.place(number)
+        for number, segment in enumerate(document.segments)
+    }
+    assert places == {
+        "head": "paragraph 1",
+        "one": "table 1, row 1, cell 1",
+        "two": "table 1, row 2, cell 1",
+        "inner": "table 1, row 2, cell 1",
+        "three": "table 1, row 2, cell 2",
+        "tail": "paragraph 6",
+        "last": "table 2, row 1, cell 1",
+    }
+
+
 def test_headers_and_notes_are_found_by_their_relations() -> None:
     parts = {
         kind: f"<w:p>{run(f'in {kind}')}</w:p>"

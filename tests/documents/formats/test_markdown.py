@@ -111,6 +111,7 @@ def test_the_words_of_blocks_are_segments() -> None:
     assert document.place(0) == "line 6"
     assert document.place(3) == "line 12"
     assert [note.place for note in document.notes] == ["line 1"]
+    assert document.notes[0].text == "the front matter stays, its title too"
 
 
 def test_marks_addresses_and_code_stay() -> None:

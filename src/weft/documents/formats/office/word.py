@@ -104,8 +104,8 @@ class WordReader:
         self._ranges: dict[tuple[str, str], int] = {}
         self._place = ""
         self.notes: list[Note] = []
-        starts = list(elements.named({"p"}, WORD))
-        places = {start: f"{where}paragraph {n}" for n, start in enumerate(starts, 1)}
+        places = _places(elements, where)
+        starts = list(places)
         self._inner = elements.within(starts)
         # the inner ones first
         for start in sorted(starts, key=elements.ends.__getitem__):
@@ -325,6 +325,37 @@ class WordReader:
     def _note_text(self, what: str, text: str) -> None:
         shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
         self.notes.append(Note(self._place, f"{what}: {shown}"))
+
+
+def _places(elements: Elements, where: str) -> dict[int, str]:
+    """Return where each paragraph stands: its number, or its table, row and cell; of tables in
+    each other, the outermost.
+    """
+    places = {}
+    paragraphs = tables = rows = cells = 0
+    end = inner_end = -1
+    for place in elements.named({"p", "tbl", "tr", "tc"}, WORD):
+        name = elements.tokens[place].name
+        if name == "p":
+            paragraphs += 1
+            found = f"paragraph {paragraphs}"
+            if place < end:
+                found = f"table {tables}, row {rows}, cell {cells}"
+            places[place] = where + found
+        elif place < inner_end:
+            continue
+        elif name == "tbl" and place < end:
+            inner_end = elements.ends[place]
+        elif name == "tbl":
+            tables += 1
+            rows = 0
+            end = elements.ends[place]
+        elif name == "tr":
+            rows += 1
+            cells = 0
+        else:
+            cells += 1
+    return places
 
 
 def _attribute(token: XmlToken, name: str) -> str:

@@ -30,7 +30,7 @@ _FRONT_MATTER = re.compile(
     r"\A(---|\+\+\+)[ \t]*\r?\n(?=[\w\"'-]+\s*[:=]|#).*?\n\1[ \t]*(?:\r?\n|\Z)",
     re.DOTALL,
 )
-_TITLE = re.compile(r"(?m)^(?:title|description|summary)\s*[:=]")
+_TITLE = re.compile(r"(?m)^(title|description|summary)\s*[:=]")
 # before the words of a paragraph: a footnote's name, a definition's mark, the box of a task
 _LEAD = re.compile(r"\[\^[^\]\s]+\]:[ \t]*|:[ \t]+|\[[ xX]\][ \t]+")
 # after the words of a heading
@@ -67,8 +67,10 @@ class _Reader:
         front = _FRONT_MATTER.match(text, len(head))
         start = front.end() if front else len(head)
         self._found = Collector()
-        if front and _TITLE.search(front[0]):
-            self._found.note("the front matter stays, its title and description too")
+        named = _TITLE.findall(front[0]) if front else []
+        if named:
+            listed = " and ".join(dict.fromkeys(named))
+            self._found.note(f"the front matter stays, its {listed} too")
         self._found.keep(text[:start])
         self._first_line = self._found.line
         self._lines = lines_of(text[start:])
