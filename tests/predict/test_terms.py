@@ -12,7 +12,7 @@ import weft
 from weft.config import SideSection
 from weft.data.glossary import Entry, Glossary
 from weft.data.tokenizer import EOS_ID, train_tokenizer
-from weft.decoding.forms import Term
+from weft.decoding.forms import Term, Terms
 from weft.errors import UsageError
 from weft.predict.evidence import SENTENCE_FEATURES, WORD_FEATURES
 from weft.predict.quality import Logistic, Quality
@@ -76,6 +76,27 @@ def test_the_models_own_word_gives_way(demo: Translator) -> None:
     (bound,) = demo.with_glossary(rows(("teacher", "教员"))).translate(TEXTS[0])
     assert "教员" in bound.text
     assert "老师" not in bound.text
+
+
+def test_the_search_is_bound_by_what_was_lacking_and_only_then_by_all(
+    demo: Translator,
+) -> None:
+    """Terms that the model writes by itself do not divide the beam."""
+    model = demo.with_glossary(rows(("teacher", "老师"), ("book", "书籍")))
+    planned = model.plan([TEXTS[0]])
+    (row,) = planned.rows
+    free = model._rows.find([row], planned.settings)
+    assert "老师" in model.text_of(free[row][0])
+    again = model.bound(free, planned.settings)
+    every = row.bound().terms
+    assert every is not None
+    assert again[row].terms == Terms(every.terms[1:])
+    by_all = model.bound(free, planned.settings, again)
+    assert by_all[row].terms == every
+    assert by_all[row].avoided == again[row].avoided
+    assert not model.bound(free, planned.settings, by_all)
+    found = model.find(planned)
+    assert not model.bound(found, planned.settings, again)
 
 
 def test_what_must_not_be_used_is_not(demo: Translator) -> None:
@@ -275,6 +296,17 @@ def test_a_term_twice_in_the_source_is_needed_twice() -> None:
     assert row.found is not None
     assert row.found.lacks("eine Katze")
     assert not row.found.lacks("Katze und Katze")
+
+
+def test_terms_that_share_a_target_are_lacking_together() -> None:
+    row = row_of(rows(("cat", "Katze"), ("mat", "Matte")), "cat on cat, mat")
+    assert row.found is not None
+    assert row.found.lacking("Katze auf Katze, Matte") == set()
+    assert row.found.lacking("Katze auf Matte") == {0, 1}
+    assert row.found.lacking("Katze auf Katze") == {2}
+    assert row.found.needed is not None
+    assert row.found.needed_of({2}) == Terms(row.found.needed.terms[2:])
+    assert row.found.needed_of(()) is None
 
 
 def test_a_term_within_another_one_is_no_second_one() -> None:

@@ -6,8 +6,9 @@ a row, or has as many sentences as it, belongs to the row; the last part is gone
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
@@ -83,7 +84,11 @@ class Translating(Protocol):
     def find(self, planned: Planned, /) -> Mapping[SourceRow, list[Hypothesis]]: ...
 
     def bound(
-        self, found: Mapping[SourceRow, list[Hypothesis]], settings: Resolved, /
+        self,
+        found: Mapping[SourceRow, list[Hypothesis]],
+        settings: Resolved,
+        before: Mapping[SourceRow, SourceRow] | None = None,
+        /,
     ) -> Mapping[SourceRow, SourceRow]: ...
 
     def sentence(
@@ -139,10 +144,9 @@ class Completer:
         # one is nearly always the translation's own, most often but not always the first
         first = candidates[: alternatives + 1]
         best, *others = self._search([main, *self._branching(main, first)])
-        if again := self.translator.bound({begun.row: best}, self.settings):
-            bound = again[begun.row]
-            (best,) = self._search([self._sentence(0, begun, bound)])
-        self.found[begun.row] = best
+        as_sentence = partial(self._sentence, 0, begun)
+        self.found |= self._with_terms({begun.row: best}, as_sentence)
+        best = self.found[begun.row]
         others = self._branches_with_terms(begun, others)
         word = self._next_word(begun, best[0])
         words = self._other_words([word.text], begun, prefix, others)
@@ -244,11 +248,21 @@ class Completer:
         for branch in chain.from_iterable(found):
             prefix = tuple(branch.ids[: num_begun + 1])
             branches[replace(begun.row, prefix=prefix)] = [branch]
-        again = self.translator.bound(branches, self.settings)
-        sentences = [self._branch(begun, bound) for bound in again.values()]
-        more = self._search(sentences)
-        branches.update(zip(again, (best[:1] for best in more), strict=True))
-        return list(branches.values())
+        bound = self._with_terms(branches, partial(self._branch, begun))
+        return [best[:1] for best in bound.values()]
+
+    def _with_terms(
+        self,
+        found: Mapping[SourceRow, list[Hypothesis]],
+        as_sentence: Callable[[SourceRow], Sentence],
+    ) -> dict[SourceRow, list[Hypothesis]]:
+        """Search again for what lacks terms of the glossary, as `Translator.find` does."""
+        found = dict(found)
+        again: Mapping[SourceRow, SourceRow] = {}
+        while again := self.translator.bound(found, self.settings, again):
+            more = self._search(list(map(as_sentence, again.values())))
+            found |= zip(again, more, strict=True)
+        return found
 
     def _branch(self, begun: _Begun, row: SourceRow) -> Sentence:
         """Return the search for a row that goes on with a token behind what is begun."""

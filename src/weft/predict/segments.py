@@ -4,7 +4,7 @@ A row has one sentence or as many as fit, whichever the model has learned from.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
@@ -63,14 +63,21 @@ class SourceRow:
             return self.terms
         return self.terms.moved(self.hints.span)
 
-    def bound(self, rivals: Iterable[tuple[int, ...]] = ()) -> "SourceRow":
-        """Return the row with the terms that were found, and without the words to avoid and these
-        `rivals`.
+    def bound(
+        self,
+        rivals: Iterable[tuple[int, ...]] = (),
+        numbers: Collection[int] | None = None,
+    ) -> "SourceRow":
+        """Return the row with the terms that were found, or those of some `numbers`, and without
+        the words to avoid and these `rivals`.
         """
         if self.found is None or not self.found.finder.binds:
             return self
+        terms = self.found.needed
+        if numbers is not None:
+            terms = self.found.needed_of(numbers)
         avoided = dict.fromkeys((*self.found.avoided, *rivals))
-        return replace(self, terms=self.found.needed, avoided=tuple(avoided))
+        return replace(self, terms=terms, avoided=tuple(avoided))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A glossary's terms in rows: as the tokens that a search must write, and as they were written."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -124,10 +124,17 @@ class RowTerms:
     @cached_property
     def needed(self) -> Terms | None:
         """Return the terms that fit into the row; None for none."""
-        terms = [one for one in self._each if one is not None]
-        return (
-            Terms(tuple(terms), _inner_of(self.finder.tgt_tokenizer)) if terms else None
+        return self.needed_of(range(len(self.occurrences)))
+
+    def needed_of(self, numbers: Collection[int]) -> Terms | None:
+        """Return those of some terms that fit into the row; None for none."""
+        terms = tuple(
+            one
+            for number, one in enumerate(self._each)
+            if one is not None and number in numbers
         )
+        inner = _inner_of(self.finder.tgt_tokenizer)
+        return Terms(terms, inner) if terms else None
 
     @cached_property
     def avoided(self) -> tuple[tuple[int, ...], ...]:
@@ -189,6 +196,18 @@ class RowTerms:
         """Return whether a translation lacks a term, or has a word to avoid."""
         found = self._found(translation)
         return any(one.wrong or one.is_missing for one in found)
+
+    def lacking(self, translation: str) -> frozenset[int]:
+        """Return the numbers of the terms that a translation lacks, and of those that share a
+        target with one of these: which of them stands there is not known.
+        """
+        found = self._found(translation)
+        return frozenset(
+            number
+            for group in self._groups
+            if any(found[number].is_missing for number in group)
+            for number in group
+        )
 
     def rivals(self, tokens: Sequence[int], support: Floats) -> list[tuple[int, ...]]:
         """Return the words that stood in the places of missing terms, by their first tokens: in a

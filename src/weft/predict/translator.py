@@ -302,24 +302,28 @@ class Translator(TellsLanguages, LooksInside):
         Raises DivergedError and OutOfMemoryError as `translate`.
         """
         found = self._rows.find(planned.rows, planned.settings)
-        again = self.bound(found, planned.settings)
-        if again:
+        again: dict[SourceRow, SourceRow] = {}
+        while again := self.bound(found, planned.settings, again):
             more = self._rows.find(list(again.values()), planned.settings)
             found |= {row: more[bound] for row, bound in again.items()}
         return found
 
     def bound(
-        self, found: Mapping[SourceRow, list[Hypothesis]], settings: Resolved
+        self,
+        found: Mapping[SourceRow, list[Hypothesis]],
+        settings: Resolved,
+        before: Mapping[SourceRow, SourceRow] | None = None,
     ) -> dict[SourceRow, SourceRow]:
         """Return the rows whose translations lack terms of the glossary, each as it is to be
-        searched again: bound by all of its terms.
+        searched again: bound by those that it lacks, so that the beam is divided as little as can
+        be. What was bound so `before` and lacks a term still is bound by all of its terms.
         """
+        if before:
+            return self._bound_by_all(found, before)
         lacking = {
             row: hypotheses[:1]
             for row, hypotheses in found.items()
-            if row.found
-            and row.found.finder.binds
-            and row.found.lacks(self.text_of(hypotheses[0]))
+            if self._lacks_terms(row, hypotheses)
         }
         if not self.can_align:
             return {row: row.bound() for row in lacking}
@@ -327,8 +331,28 @@ class Translator(TellsLanguages, LooksInside):
         bound = {}
         for row, (best,) in lacking.items():
             assert row.found is not None
-            bound[row] = row.bound(row.found.rivals(best.ids, support[row][0]))
+            rivals = row.found.rivals(best.ids, support[row][0])
+            bound[row] = row.bound(rivals, row.found.lacking(self.text_of(best)))
         return bound
+
+    def _bound_by_all(
+        self,
+        found: Mapping[SourceRow, list[Hypothesis]],
+        before: Mapping[SourceRow, SourceRow],
+    ) -> dict[SourceRow, SourceRow]:
+        """Return those rows bound by all of their terms that lack some, though they were bound."""
+        bound = {}
+        for row, was in before.items():
+            by_all = row.bound(was.avoided)
+            if by_all != was and self._lacks_terms(row, found[row]):
+                bound[row] = by_all
+        return bound
+
+    def _lacks_terms(self, row: SourceRow, hypotheses: Sequence[Hypothesis]) -> bool:
+        terms = row.found
+        if terms is None or not terms.finder.binds:
+            return False
+        return terms.lacks(self.text_of(hypotheses[0]))
 
     def sentence(self, row: SourceRow, settings: Resolved, number: int = 0) -> Sentence:
         """Return a planned row with its settings, in the form that a running search takes.

@@ -15,7 +15,7 @@ from weft.inspection.look import inspection_data, refuse_parts
 from weft.inspection.tokens import USUAL
 from weft.predict.completion import Completion
 from weft.predict.prediction import Prediction
-from weft.predict.rows import Resolved
+from weft.predict.rows import Planned, Resolved
 from weft.predict.segments import SourceRow
 from weft.predict.settings import DecodingSettings
 from weft.predict.text import one_line
@@ -360,14 +360,34 @@ class Service:
         found = await self._search(searcher, planned.rows, planned.settings, caller)
         caller.is_under_way = True
         if any(row.found for row in planned.rows):
-            bound = partial(translator.bound, found, planned.settings)
-            again = await self._done(model, bound, caller, is_quick=False)
-            rows = list(again.values())
-            more = await self._search(searcher, rows, planned.settings, caller)
-            found |= {row: more[terms] for row, terms in again.items()}
+            found = await self._with_terms(model, planned, found, work)
         assemble = partial(translator.assemble, planned, found)
         is_quick = is_short and not work.settings.alignments
         return await self._done(model, assemble, caller, is_quick)
+
+    async def _with_terms(
+        self,
+        model: ServedModel,
+        planned: Planned,
+        found: dict[SourceRow, list[Hypothesis]],
+        work: "_Work",
+    ) -> dict[SourceRow, list[Hypothesis]]:
+        """Search again for what lacks terms of the glossary, as `Translator.find` does."""
+        caller = work.caller
+        settings = planned.settings
+        translator = self._bound(model, work)
+        searcher = model.searcher
+        assert searcher is not None
+        found = dict(found)
+        again: dict[SourceRow, SourceRow] = {}
+        while True:
+            bound = partial(translator.bound, found, settings, again)
+            again = await self._done(model, bound, caller, is_quick=False)
+            if not again:
+                return found
+            rows = list(again.values())
+            more = await self._search(searcher, rows, settings, caller)
+            found |= {row: more[terms] for row, terms in again.items()}
 
     async def _search(
         self,
