@@ -27,7 +27,10 @@ from served import in_thread
 from weft.documents.document import FileDocument, Reading
 from weft.documents.registry import endings, endings_of_text, format_of
 from weft.errors import UsageError
+from weft.serve.dialects.terms import row_of
 from weft.serve.files import page_routes
+from weft.serve.glossaries import sent_terms
+from weft.serve.refusals import InvalidRequest
 
 LEXICON = {
     "ein": "a", "eine": "a", "der": "the", "die": "the", "das": "the", "hund": "dog", "katze": "cat", "rennt": "runs",
@@ -121,6 +124,7 @@ def translated(text: str, models: list[str]) -> dict[str, Any]:
         written.append(new)
         at += len(new) + 1
     unknown = [word.lower() for word in text.split() if word.startswith("Qu")]
+    doubts = doubts_of(text, words)
     return {
         "text": " ".join(written),
         "source": "de",
@@ -131,7 +135,17 @@ def translated(text: str, models: list[str]) -> dict[str, Any]:
         "unknown_words": unknown,
         "n_best": [],
         "words": words,
+        **doubts,
     }
+
+
+def doubts_of(text: str, words: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of a text that begins with `Learned`, what a model says that has learned to doubt."""
+    if not text.startswith("Learned"):
+        return {}
+    for number, word in enumerate(words):
+        word["quality"] = 0.5 if number else 0.9
+    return {"quality": 0.7, "marks": ["omission", "doubled"]}
 
 
 def units_of(text: str) -> list[dict[str, Any]]:
@@ -146,7 +160,8 @@ def units_of(text: str) -> list[dict[str, Any]]:
 def with_terms(text: str, answer: dict[str, Any], rows: Any) -> dict[str, Any]:
     """The answer with a word for each term, if it is as long as the one in its place."""
     terms: list[dict[str, Any]] = []
-    for source, target in rows if isinstance(rows, list) else []:
+    for source, *targets in rows if isinstance(rows, list) else []:
+        target = targets[0] if targets else source
         if source.lower() not in text.lower().split():
             continue
         new = LEXICON.get(source.lower(), source.upper())
@@ -317,6 +332,20 @@ class StandIn:
                 "between": document.text.skeleton,
                 "ascii": document.encoding == "ascii",
             }
+        )
+
+    async def terms(self, request: Request) -> Response:
+        async with request.form() as form:
+            fields = {name: form[name] for name in form}
+            file: Any = fields.pop("file")
+            self.asked.append((request.url.path, fields))
+            pair = (str(fields["source"]), str(fields["target"]))
+            try:
+                found = sent_terms(file.filename, await file.read(), pair)
+            except InvalidRequest as error:
+                raise Refused(400, error.message) from None
+        return JSONResponse(
+            {"terms": list(map(row_of, found.entries)), "notes": found.notes}
         )
 
     async def translate_file(self, request: Request) -> Response:
@@ -494,7 +523,7 @@ class StandIn:
         routes = {
             "/v1/translate": self.translate, "/v1/complete": self.complete, "/v1/detect": self.detect,
             "/v1/segments": self.segments, "/v1/inspect": self.inspect, "/v1/completions": self.completions,
-            "/classify": self.classify, "/translate_file": self.translate_file,
+            "/v1/terms": self.terms, "/classify": self.classify, "/translate_file": self.translate_file,
         }  # fmt: skip
         reading = {
             "/info": self.info, "/languages": self.languages, "/health": self.health,

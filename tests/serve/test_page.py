@@ -467,9 +467,9 @@ def test_what_a_memory_has_is_said(open_page: Any, server: StandIn) -> None:
     translate(page, "\n".join(lines), "EXACT dog\na dog\nNEAR dog\nREPAIRED dog")
     notes = page.locator("#notes li").all_inner_texts()
     assert notes[:3] == [
-        "Line 1: from the memory.",
-        "Line 3: in the memory: “Ein <b>” (83 %): “A <b>”.",
-        "Line 4: but for numbers in the memory: “Ein <b>”.",
+        "Line 1: taken from the translation memory.",
+        "Line 3: 83 % alike in the translation memory: “Ein <b>” is “A <b>”.",
+        "Line 4: taken from the translation memory, with the numbers of this text; there it is “Ein <b>”.",
     ]
     assert not any("memory" in note for note in notes[3:])
 
@@ -487,13 +487,14 @@ def test_terms_are_typed_dropped_and_chosen(open_page: Any, server: StandIn) -> 
     result_of(page, "a pup\na cat")
     rows = [["hund", "pup"], ["katze", "kitten|puss"]]
     assert last_translation(server)["glossary"] == rows
-    assert page.locator("#terms-count").inner_text() == "terms: 2"
+    assert page.locator("#terms-count").inner_text() == "Terms: 2."
     marked = page.locator(".word.term")
     assert marked.all_inner_texts() == ["pup"]
     assert marked.get_attribute("aria-label").endswith(", term for hund")
     notes = page.locator("#notes")
-    assert "Terms as demanded: 1 of 2." in notes.inner_text()
-    assert "“katze” should become “kitten|puss”, which is not there." in notes.inner_text()  # fmt: skip
+    assert "Terms translated as the glossary has them: 1 of 2." in notes.inner_text()
+    said = "“katze” should be translated as “kitten|puss”, which is not in the translation."
+    assert said in notes.inner_text()
     drop_terms = {"name": "t.tsv", "mimeType": "text/plain", "buffer": b"katze\tpus"}
     page.locator("#terms-panel input[type=file]").set_input_files([drop_terms])
     result_of(page, "a dog\na pus")
@@ -509,6 +510,79 @@ def test_terms_are_typed_dropped_and_chosen(open_page: Any, server: StandIn) -> 
         assert last_translation(server)["glossary"] == sent
     page.locator("#target").select_option("zh")
     page.locator("#served-terms").wait_for(state="detached")
+
+
+def load_terms(page: Any, name: str, content: str) -> None:
+    file = {"name": name, "mimeType": "text/plain", "buffer": content.encode()}
+    page.locator("#terms-panel input[type=file]").set_input_files([file])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "shown"),
+    [
+        ("t.csv", "hund,pup\nMax,\n", "hund = pup\nMax"),
+        ("t.csv", "sep=;\nde;en\nhund;pup\n", "hund = pup"),
+        ("t.tsv", "source\ttarget\tavoid\nhund\tpup\thound\n",
+         "source\ttarget\tcase\tinflection\tavoid\nhund\tpup\t\t\thound"),
+    ],
+)  # fmt: skip
+def test_a_file_of_terms_is_read_as_commands_read_it(
+    open_page: Any, server: StandIn, name: str, content: str, shown: str
+) -> None:
+    page = open_page()
+    page.locator("#source").select_option("de")
+    translate(page, "Ein Hund", "a dog")
+    page.locator("#book").click()
+    load_terms(page, name, content)
+    page.wait_for_function("shown => document.querySelector('#terms').value === shown", arg=shown)  # fmt: skip
+    page.wait_for_function("() => document.querySelector('#terms-count').innerText")
+    rows = [line.split("\t" if "\t" in line else " = ") for line in shown.split("\n")]
+    page.wait_for_function("() => !document.querySelector('.busy')")
+    assert last_translation(server)["glossary"] == rows
+    asked = [fields for path, fields in server.asked if path == "/v1/terms"]
+    assert asked == [{"source": "de", "target": "en"}]
+
+
+def test_what_is_read_of_terms_is_told(open_page: Any, server: StandIn) -> None:
+    page = open_page(refused=True)
+    page.locator("#source").select_option("de")
+    page.locator("#book").click()
+    status = page.locator("#terms-count")
+    for typed, said in (
+        ("hund = pup\nwindow: Luke\n", "Terms: 2. Without a translation, so kept as they are: “window: Luke”."),
+        ("hund\tpup", "Terms: 1."),
+        # as it is copied from a file
+        ("hund;pup\nkatze;puss", "Terms: 2."),
+        ("New York, NY", "Terms: 1. Without a translation, so kept as they are: “New York, NY”."),
+    ):  # fmt: skip
+        page.locator("#terms").fill(typed)
+        page.locator("#terms").blur()
+        status.get_by_text(said, exact=True).wait_for()
+    load_terms(page, "t.csv", "source,note,target\nhund,a dog,pup\nkatze,,puss\n")
+    status.get_by_text("Terms: 2.", exact=True).wait_for()
+    load_terms(page, "t.csv", "hund,pup\n")
+    status.get_by_text("Terms: 1.", exact=True).wait_for()
+    load_terms(page, "t.tsv", "source\ttarget\tcase\nhund\tpup\tperhaps\n")
+    page.wait_for_function("() => document.querySelector('#terms-count.refused')")
+    assert status.inner_text() == "t.tsv:2: case is 'perhaps'; write yes or no"
+    assert page.locator("#terms").input_value() == "hund = pup"
+
+
+def test_learned_doubt_is_shown(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    page.locator("#source").select_option("de")
+    translate(page, "Learned Hund Katze\nEin Hund", "LEARNED dog cat\na dog")
+    notes = page.locator("#notes").inner_text()
+    assert "Words expected to be right: 70 %." in notes
+    assert "Line 1: something of the text may be left out." in notes
+    assert "Line 1: something may be said twice." in notes
+    words = page.locator(".word")
+    label = words.nth(1).get_attribute("aria-label")
+    assert label == "dog, right with probability 0.50"
+    doubt = "element => element.style.getPropertyValue('--doubt')"
+    assert [words.nth(n).evaluate(doubt) for n in (0, 1)] == ["0.100", "0.500"]
+    words.nth(1).hover()
+    assert page.locator(".tip").inner_text() == "right with probability 0.50"
 
 
 # files
@@ -624,7 +698,7 @@ def test_a_web_page_in_ascii_stays_in_ascii(open_page: Any) -> None:
 def test_files_that_cannot_be_read_say_why(open_page: Any, server: StandIn) -> None:
     page = open_page(refused=True)
     for name, content, reason in (
-        ("a.exe", "x", f"Only {', '.join(endings())} are translated here."),
+        ("a.exe", "x", f"not translated here; these are: {', '.join(endings())}."),
         (
             "b.txt",
             b"\xff\xfe\x00",

@@ -5,21 +5,24 @@ translation of it, unless a request names another one, brings its own, or wants 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from weft.data.check.finding import counted
 from weft.data.glossary import Glossary, glossary_of, pairs_in, read_glossary
 from weft.data.languages import pair_of, primary
 from weft.errors import DataError, UsageError
-from weft.serve.refusals import InvalidRequest, Refusal, shown
+from weft.serve.refusals import InvalidRequest, Refusal, TooLarge, shown
 
 Pair: TypeAlias = tuple[str, str]
 
 _SENT = "glossary"  # where the terms of a request are from, and the name of its field
 _SHORT = 200  # characters of a term
+_MOST_BYTES = 1_000_000  # of a file of terms that comes with a request
+_GZIP = b"\x1f\x8b"
 
 
 class UnknownGlossary(Refusal):
@@ -153,6 +156,23 @@ def _named(word: str) -> tuple[str, Path, Pair | None]:
             f"--glossary {word}: {languages!r} names no two languages; write them as in {name}:en-de={path}"
         )
     return name or path.stem, path, pair
+
+
+def sent_terms(name: str, content: bytes, pair: Pair) -> Glossary:
+    """Read a file of terms that a client sent, by its name. Raises InvalidRequest and TooLarge."""
+    if len(content) > _MOST_BYTES:
+        raise TooLarge(f"a file of terms has at most {_MOST_BYTES:,} bytes")
+    if content.startswith(_GZIP):  # small, and large once it is unpacked
+        raise InvalidRequest(f"{name}: packed with gzip; unpack it", "file")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        try:
+            found = read_glossary(path, *pair)
+        except DataError as error:
+            raise InvalidRequest(str(error).replace(str(path), name), "file") from None
+    notes = [note.replace(str(path), name) for note in found.notes]
+    return replace(found, notes=tuple(notes))
 
 
 def _own(rows: Sequence[Sequence[str]], pair: Pair) -> Glossary:

@@ -54,6 +54,7 @@ ROUTES: dict[str, tuple[tuple[str, ...], str]] = {
     "/v1/complete": (("text", "prefix", "source", "target", "alternatives"), "error"),
     "/v1/inspect": (("model", "text", "parts"), "error"),
     "/v1/segments": (("file",), "error"),
+    "/v1/terms": (("file", "source", "target"), "error"),
 }
 ODD_BODIES: list[tuple[str, bytes]] = [
     ("application/json", body)

@@ -353,3 +353,37 @@ def test_what_cannot_be_divided_says_why(ask: TestClient) -> None:
     sent = {"file": ("a.txt", b"x")}
     for form in ({"data": {"source": "en"}, "files": sent}, {"json": {}}):
         assert ask.post("/v1/segments", **form).status_code == 400
+
+
+def test_a_file_of_terms_comes_back_as_terms(ask: TestClient) -> None:
+    table = "en;de;avoid\nbike;Fahrrad|Rad;\nIT;;\n"
+
+    def sent(name: str, content: str | bytes, **fields: str) -> Any:
+        return ask.post("/v1/terms", data=fields, files={"file": (name, content)})
+
+    found = sent("t.csv", table, source="en", target="de").json()
+    rules = {"inflection": False, "avoid": ""}
+    assert found == {
+        "terms": [
+            {"source": "bike", "target": "Fahrrad|Rad", "case": False, **rules},
+            {"source": "IT", "target": "", "case": True, **rules},
+        ],
+        "notes": [],
+    }
+    # what comes back may be sent with a text
+    body = {"text": "a", "glossary": found["terms"], **BOTH}
+    assert ask.post("/v1/translate", json=body).status_code == 200
+    # without languages, the columns have to say which side they are
+    (term,) = sent("t.csv", "target,source\nRad,bike\n").json()["terms"]
+    assert (term["source"], term["target"]) == ("bike", "Rad")
+    for name, content, status, said in (
+        ("t.docx", "a", 400, "a glossary is a .tsv, .csv or .tbx file"),
+        ("t.tsv", "source\ttarget\tcase\na\tb\tperhaps\n", 400, "t.tsv:2: case is"),
+        ("t.tsv", b"\x1f\x8b\x08", 400, "t.tsv: packed with gzip; unpack it"),
+        ("t.tsv", "a\tb\n" * 1001, 413, "1,001 terms: at most 1,000"),
+        ("t.tsv", "a" * 1_000_001, 413, "at most 1,000,000 bytes"),
+    ):
+        reply = sent(name, content)
+        assert (reply.status_code, said in reply.text) == (status, True), reply.text
+        assert "/tmp" not in reply.text
+    assert sent("t.tsv", "a\tb\n", text="a").json()["error"]["code"] == "unknown_field"

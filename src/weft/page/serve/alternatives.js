@@ -85,7 +85,7 @@ export async function openAlternatives(anchor, line, translation, route, { chose
     shut(true);
     if (at === 0) return; // it stands there already
     const text = other.translation; // what was shown is what is got
-    chosen({ text, words: undefined, terms: undefined }, null);
+    chosen({ text, words: undefined, terms: undefined, quality: undefined }, null);
     try {
       const { words, terms } = await ask("v1/complete", { ...query(line, route, text, 0), beam_size: 1 });
       chosen({ text, words: wordsOf(text, words), terms }, word.start);

@@ -4,7 +4,7 @@ import { make } from "./element.js";
 import { narrowNote } from "./examples.js";
 import { count, languageName, listed, quoted, say } from "./say.js";
 
-const MARKS = ["cut", "repetition", "short", "unsure", "empty"];
+const MARKS = ["cut", "repetition", "short", "unsure", "empty", "omission", "doubled"];
 const MOST = 12; // words that are named
 
 // "Line 3" and so on; a text of one line is the translation.
@@ -53,6 +53,15 @@ function memoryNotes(translations) {
   return said.filter(Boolean).slice(0, MOST).map((line) => make("li", {}, line));
 }
 
+// The share of the words that is expected to be right, where the models have learned to doubt.
+function qualityNote(translations) {
+  const known = translations.filter((translation) => translation?.quality !== undefined);
+  const words = known.map((translation) => translation.words?.length || 1);
+  const right = known.reduce((sum, { quality }, i) => sum + quality * words[i], 0);
+  const all = words.reduce((sum, number) => sum + number, 0);
+  return all > 0 && make("li", { id: "quality" }, say("quality", { share: Math.round((100 * right) / all) }));
+}
+
 // The models that translated, and the languages between them where it took two.
 function modelNote(translations, served) {
   const routes = translations.flatMap((translation) => (translation?.models ? [translation.models] : []));
@@ -67,5 +76,5 @@ function modelNote(translations, served) {
 
 export function drawNotes(translations, served) {
   const marks = MARKS.map((mark) => markNote(mark, translations));
-  return [...memoryNotes(translations), ...termNotes(translations), ...marks, ...numberNotes(translations), unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
+  return [...memoryNotes(translations), ...termNotes(translations), qualityNote(translations), ...marks, ...numberNotes(translations), unknownNote(translations), narrowNote(translations, served), modelNote(translations, served)].filter(Boolean);
 }

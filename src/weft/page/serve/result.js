@@ -1,14 +1,18 @@
-/* A translation as words: how probable each is, and what it comes from. */
+/* A translation as words: how doubtful each is, and what it comes from. */
 
 import { make } from "./element.js";
 import { lengthOf, overlaps, pieces } from "./letters.js";
 import { probability, say } from "./say.js";
 import { hideTip, showTip } from "./tip.js";
 
+// How sure a word is: that it is right, where a model has learned to say so, else its probability.
+const surenessOf = ({ quality, probability: value }) => quality ?? value;
+const sayHowSure = (word) => say(word.quality === undefined ? "probability" : "word-quality", { value: probability(surenessOf(word)) });
+
 function wordOf(text, word) {
-  const name = say("word-probability", { word: text, value: probability(word.probability) });
+  const name = say("word-said", { word: text, said: sayHowSure(word) });
   const element = make("span", { class: "word", role: "button", tabindex: "-1", "aria-haspopup": "listbox", "aria-label": name }, text);
-  element.style.setProperty("--doubt", (1 - word.probability).toFixed(3));
+  element.style.setProperty("--doubt", (1 - surenessOf(word)).toFixed(3));
   element.word = word;
   return element;
 }
@@ -88,7 +92,7 @@ export class Result {
 
   at(element) {
     const word = element?.word ? element : null;
-    if (word) showTip(word, say("probability", { value: probability(word.word.probability) }));
+    if (word) showTip(word, sayHowSure(word.word));
     else hideTip();
     this.point(word && this.placeOf(word));
   }

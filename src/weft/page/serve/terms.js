@@ -1,11 +1,14 @@
-/* The panel for a glossary: one of the server's, or terms that are typed, pasted or dropped. */
+/* The panel for a glossary: one of the server's, or terms that are typed, pasted or dropped. The server reads files, and
+   what is pasted from one. */
 
 import { button, make, select } from "./element.js";
-import { count, say } from "./say.js";
+import { count, listed, quoted, say } from "./say.js";
+import { ask } from "./server.js";
 import { ownRows, state } from "./text.js";
 
 const PAUSE = 700; // ms without a key, after which typed terms count
-const LARGEST = 500_000; // bytes of a dropped file
+const MOST = 8; // terms that are named
+const COLUMNS = ["source", "target", "case", "inflection", "avoid"];
 
 // The glossaries of the server for a pair of languages; the first one is used unless another is chosen.
 export const servedFor = ({ glossaries = [] }, { source, target }) =>
@@ -23,17 +26,37 @@ function drawChoice(names, changed) {
   return select(say("terms-of-server"), options, chosen, choose, { id: "served-terms" });
 }
 
+const linesOf = (table) => table.split(/\r?\n/).filter((line) => line.trim() !== "");
+
+// Whether a text is a table that commas or semicolons divide.
+function isDivided(table) {
+  const lines = linesOf(table);
+  return lines.length > 1 && !/[=\t]/.test(table) && [",", ";"].some((mark) => lines.every((line) => line.includes(mark)));
+}
+
+// The terms of a file as they could be typed; as a table where they have rules.
+function asTyped(terms) {
+  const hasRules = terms.some((term) => term.case || term.inflection || term.avoid);
+  const cell = (value) => (typeof value === "boolean" ? (value ? "yes" : "") : value);
+  if (hasRules) return [COLUMNS, ...terms.map((term) => COLUMNS.map((name) => cell(term[name])))].map((row) => row.join("\t")).join("\n");
+  const mark = terms.some(({ source }) => source.includes("=")) ? "\t" : " = ";
+  return terms.map(({ source, target }) => (target ? `${source}${mark}${target}` : source)).join("\n");
+}
+
+const isHeader = ([source, target]) => source.toLowerCase() === "source" && target?.toLowerCase() === "target";
+
 // Draw the panel; `changed` is called where other terms count from now on.
 export function drawTerms(place, server, route, changed) {
   let timer;
   const status = make("p", { role: "status", id: "terms-count" });
   const table = make("textarea", { id: "terms", rows: "5", spellcheck: "false", autocapitalize: "none", "aria-label": say("terms-own"), placeholder: say("terms-example"), input: typed, change: settled });
-  const file = make("input", { type: "file", accept: ".tsv,.txt", class: "aside", "aria-label": say("terms-file"), change: () => read(file.files[0]) });
+  const file = make("input", { type: "file", accept: ".tsv,.csv,.tbx,.txt", class: "aside", "aria-label": say("terms-file"), change: () => read(file.files[0]) });
   table.value = place.querySelector("textarea")?.value ?? state.terms.table;
 
   function settled() {
     clearTimeout(timer);
     if (state.terms.table === table.value) return;
+    if (isDivided(table.value)) return read(new File([table.value], "terms.csv"));
     state.terms.table = table.value;
     told();
     changed();
@@ -44,20 +67,36 @@ export function drawTerms(place, server, route, changed) {
     timer = setTimeout(settled, PAUSE);
   }
 
-  function told() {
-    const [number, most] = [ownRows().length, server.limits.max_terms];
-    status.textContent = number > most ? say("terms-many", { count: count(number), limit: count(most) }) : number > 0 ? say("terms-count", { count: count(number) }) : "";
-    status.classList.toggle("refused", number > most);
+  // How many terms there are, and which have no translation: a line that was meant otherwise is seen there.
+  function told(notes = []) {
+    const terms = ownRows().filter((row) => !isHeader(row));
+    const kept = terms.filter(([, target]) => !target).map(([source]) => quoted(source));
+    const most = server.limits.max_terms;
+    const said = [...notes];
+    if (terms.length > most) said.unshift(say("terms-many", { count: count(terms.length), limit: count(most) }));
+    else if (terms.length > 0) said.unshift(say("terms-count", { count: count(terms.length) }));
+    if (kept.length > 0) said.push(say("terms-kept", { terms: listed(kept.slice(0, MOST)) + (kept.length > MOST ? " …" : "") }));
+    tell(said.join(" "), terms.length > most);
+  }
+
+  function tell(text, isRefused) {
+    status.textContent = text;
+    status.classList.toggle("refused", isRefused);
   }
 
   async function read(dropped) {
     if (!dropped) return;
-    if (dropped.size > LARGEST) {
-      status.textContent = say("terms-large");
-      return;
+    const form = new FormData();
+    form.append("file", dropped);
+    for (const name of ["source", "target"]) if (route[name]) form.append(name, route[name]);
+    try {
+      const { terms, notes } = await ask("v1/terms", form);
+      state.terms.table = table.value = asTyped(terms);
+      told(notes);
+      changed();
+    } catch (error) {
+      tell(error.message, true);
     }
-    table.value = await dropped.text();
-    settled();
   }
 
   const holds = (event) => event.dataTransfer?.types.includes("Files");

@@ -3,7 +3,6 @@
 import { closeAlternatives, closeUnanchored, openAlternatives } from "./alternatives.js";
 import { button, complain, complaint, icon, make, select } from "./element.js";
 import { drawExamples } from "./examples.js";
-import { drawFiles, takeFiles } from "./files.js";
 import { lengthOf } from "./letters.js";
 import { choose, isBlank, recall, translateLines, undo, wayOf } from "./lines.js";
 import { Mirror } from "./mirror.js";
@@ -31,6 +30,7 @@ let timer;
 let current = new AbortController(); // of the request under way
 let pause = 150; // as long as the last answer took, within these two
 let lastKey = -MOST_PAUSE;
+let filing = null; // the module for files, as a promise, once there were some
 
 /* The pair of languages */
 
@@ -374,9 +374,18 @@ async function drawTerms() {
 
 /* The elements */
 
+// What translates files, loaded with the first ones.
+async function take(files) {
+  if (!filing) {
+    filing = import("./files.js");
+    (await filing).drawFiles(parts.files);
+  }
+  (await filing).takeFiles(files, server, fileRoute);
+}
+
 function fileButton() {
   const accept = server.formats.join(",");
-  const input = make("input", { type: "file", accept, multiple: true, class: "aside", "aria-label": say("a-file"), change: () => takeFiles([...input.files], server, fileRoute) });
+  const input = make("input", { type: "file", accept, multiple: true, class: "aside", "aria-label": say("a-file"), change: () => take([...input.files]) });
   return make("label", { class: "tool", title: say("drop-here", { endings: listed(server.formats) }) }, icon("file"), make("span", {}, say("a-file")), input);
 }
 
@@ -402,7 +411,7 @@ function listenToFiles(card) {
     card.classList.remove("dropping");
     if (!holds(event)) return;
     event.preventDefault();
-    takeFiles([...event.dataTransfer.files], server, fileRoute);
+    take([...event.dataTransfer.files]);
   });
 }
 
@@ -429,6 +438,7 @@ function makeParts() {
     copy: button("copy", say("copy"), copy, { id: "copy" }),
     undo: button("undo", say("undo-choices"), undoChoices, { id: "undo" }),
     look: button("look", say("look-inside"), lookInside, { id: "look" }),
+    files: make("div", { class: "files", id: "files" }),
     complaint: complaint(),
     notes: make("ul", { class: "notes", id: "notes", "aria-live": "polite" }),
     legend: make("p", { class: "legend", id: "legend" }, make("span", { class: "scale", "aria-hidden": "true" }, ...[0.15, 0.5, 0.9].map(sampleWord)), say("scale")),
@@ -443,7 +453,6 @@ function sampleWord(doubt) {
 
 export function show(place, given) {
   server = given;
-  const files = make("div", { class: "files", id: "files" });
   parts = makeParts();
   mirror = new Mirror(parts.mirror);
   result = new Result(parts.result, { point: pointAtWord, open: openOthers });
@@ -452,8 +461,8 @@ export function show(place, given) {
   const card = make("div", { class: "card pair" }, source, parts.swap, parts.side);
   listenToFiles(card);
   keepInWindow(card);
-  place.append(parts.complaint, card, parts.terms, parts.notes, parts.legend, files);
-  drawFiles(files);
+  place.append(parts.complaint, card, parts.terms, parts.notes, parts.legend, parts.files);
+  filing?.then(({ drawFiles }) => drawFiles(parts.files));
   settle();
   drawPickers();
   drawText();

@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from weft.data.languages import UNKNOWN
 from weft.documents.formats.text.plain import read_plain
 from weft.documents.formats.web.html import read_html
 from weft.errors import UsageError
@@ -48,14 +49,28 @@ from weft.serve.dialects.dialect import Dialect
 from weft.serve.dialects.files import divided
 from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
-from weft.serve.dialects.terms import GLOSSARY, SCHEMA, binding_of
+from weft.serve.dialects.terms import (
+    GLOSSARY,
+    SCHEMA,
+    binding_of,
+    refuse_many,
+    row_of,
+)
 from weft.serve.dialects.words import words_of
+from weft.serve.glossaries import sent_terms
 from weft.serve.limits import Limits
 from weft.serve.refusals import InvalidRequest, UnknownField
 from weft.serve.service import TWO_MODELS, Service, refuse_undetected
 from weft.serve.visits import caller_of
 
-_PATHS = ("/v1/translate", "/v1/complete", "/v1/detect", "/v1/inspect", "/v1/segments")
+_PATHS = (
+    "/v1/translate",
+    "/v1/complete",
+    "/v1/detect",
+    "/v1/inspect",
+    "/v1/segments",
+    "/v1/terms",
+)
 _WHERE = ("model", "source", "target")
 _FIELDS = {
     "texts": TEXTS,
@@ -98,12 +113,15 @@ class Own:
         """Return the routes."""
         router = APIRouter(prefix="/v1")
         file = body({"file": FILE}, ["file"], json=False, forms=True)
+        table = {"file": FILE, "source": TEXT, "target": TEXT}
+        terms = body(table, ["file"], json=False, forms=True)
         for path, route, extra in (
             ("/translate", self.translate, body(_FIELDS, ["target"])),
             ("/complete", self.complete, body(_COMPLETE, ["text", "target"])),
             ("/detect", self.detect, body({"text": TEXT}, ["text"])),
             ("/inspect", self.inspect, body(_INSPECT, ["model", "text"])),
             ("/segments", self.segments, file),
+            ("/terms", self.terms, terms),
         ):
             router.add_api_route(path, route, methods=["POST"], openapi_extra=extra)
         return router
@@ -193,6 +211,21 @@ class Own:
                 "ascii": encoding == "ascii",
             }
         )
+
+    async def terms(self, request: Request) -> Response:
+        """Read a file as a glossary for a pair of languages, and return its terms."""
+        limits = self.service.limits
+        fields = await read_fields(request, limits)
+        known = ("source", "target")
+        for name in fields.values:
+            if name not in known:
+                raise UnknownField(name, known)
+        upload = fields.file("file")
+        src, tgt = (fields.text(name, UNKNOWN) for name in known)
+        content = await asyncio.to_thread(upload.file.read)
+        found = await asyncio.to_thread(sent_terms, upload.name, content, (src, tgt))
+        refuse_many(len(found.entries), limits)
+        return reply({"terms": list(map(row_of, found.entries)), "notes": found.notes})
 
     async def _fields(self, request: Request, names: Sequence[str]) -> Fields:
         """Read a body of JSON with these fields and no others."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from weft.data.glossary import Entry
 from weft.data.glossary_columns import COLUMNS
 from weft.serve.bodies import Fields
 from weft.serve.glossaries import NONE, USUAL, Binding
@@ -37,11 +38,27 @@ def binding_of(fields: Fields, limits: Limits) -> Binding:
         value = [line.rstrip("\r").split("\t") for line in value.split("\n")]
     if not isinstance(value, list):
         raise InvalidRequest(f"{GLOSSARY} must be {_KINDS}", GLOSSARY)
-    if len(value) > limits.max_terms:
-        raise TooLarge(
-            f"{len(value):,} terms: at most {limits.max_terms:,} are taken with a request"
-        )
+    refuse_many(len(value), limits)
     return Binding(rows=tuple(map(_row, value)))
+
+
+def refuse_many(count: int, limits: Limits) -> None:
+    """Raise TooLarge for more terms than a request may have."""
+    if count > limits.max_terms:
+        raise TooLarge(
+            f"{count:,} terms: at most {limits.max_terms:,} are taken with a request"
+        )
+
+
+def row_of(term: Entry) -> dict[str, Any]:
+    """Return a term as an object, the form in which a request may send it."""
+    return {
+        "source": "|".join(term.sources),
+        "target": "|".join(term.targets),
+        "case": term.exact_case,
+        "inflection": term.inflected,
+        "avoid": "|".join(term.avoided),
+    }
 
 
 def _row(value: Any) -> tuple[str, ...]:
