@@ -356,7 +356,7 @@ def test_what_cannot_be_divided_says_why(ask: TestClient) -> None:
 
 
 def test_a_file_of_terms_comes_back_as_terms(ask: TestClient) -> None:
-    table = "en;de;avoid\nbike;Fahrrad|Rad;\nIT;;\n"
+    table = "English;German;avoid\nbike;Fahrrad|Rad;\nIT;;\n"
 
     def sent(name: str, content: str | bytes, **fields: str) -> Any:
         return ask.post("/v1/terms", data=fields, files={"file": (name, content)})
