@@ -141,7 +141,7 @@ def test_without_pairs_the_report_is_on_what_the_run_held_out(
     assert (ended.code, len(ended.messages)) == (2, 1)
     assert "the text was not found again" in ended.messages[0]
     assert f"({text.name}: no such file" in ended.messages[0]
-    assert str(text.parent) not in ended.messages[0]  # of who trained the model
+    assert str(text) not in ended.messages[0]  # the folder of who trained the model
     assert ended.messages[0].endswith("; give DATA")
     ended = command("quantize", tmp_path / "int8", "--output", tmp_path / "again")
     assert (ended.code, "is in int8 already" in ended.err) == (2, True)
