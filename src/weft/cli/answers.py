@@ -1,6 +1,4 @@
-"""What a verb answers, written as lines or as a table: the columns of the input, then those of the
-answers.
-"""
+"""The answers that a verb writes: lines, or a table of the input's columns and the answers."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

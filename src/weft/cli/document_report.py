@@ -1,4 +1,4 @@
-"""What weft translate says of a document: doubts, what is not translated, how much is."""
+"""The report of weft translate on a document: doubts, what is not translated, how much is."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ _RULES = set(COLUMNS[2:])  # columns that no table of pairs has
 
 @dataclass(frozen=True)
 class GlossaryCheck:
-    """What is to be said of the glossary in a file; `doubts` begin with its line."""
+    """The findings about a glossary in a file; `doubts` begin with its line."""
 
     file: str
     num_terms: int
