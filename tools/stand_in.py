@@ -98,6 +98,7 @@ def marks_of(text: str) -> list[str]:
     """`repetition` of a text that begins with a word twice, `unsure` of one that asks."""
     first, second, *_ = [*text.split(), "", ""]
     marks = {"repetition": bool(first) and first == second, "unsure": "?" in text}
+    marks["numbers"] = "Zahl" in text
     return [mark for mark, is_there in marks.items() if is_there]
 
 
@@ -106,7 +107,7 @@ def probability_of(word: str) -> float:
 
 
 def translated(text: str, models: list[str]) -> dict[str, Any]:
-    """Each word by itself, in its place."""
+    """Each word by itself, in its place; of `Zahl` it says that a number is lost."""
     written, words, at = [], [], 0
     for start, end in words_of(text):
         word = text[start:end]
@@ -125,7 +126,8 @@ def translated(text: str, models: list[str]) -> dict[str, Any]:
         at += len(new) + 1
     unknown = [word.lower() for word in text.split() if word.startswith("Qu")]
     doubts = doubts_of(text, words)
-    return {
+    lost = {"numbers": {"put_back": [], "missing": ["512"], "added": []}}
+    return (lost if "Zahl" in text else {}) | {
         "text": " ".join(written),
         "source": "de",
         "detected": None,

@@ -46,6 +46,11 @@ DIFFERENT = [
     ("5 euros", "9 Euro", "the source has 5, the translation 9"),
     ("45 chairs", "Stühle", "the source has 45, the translation does not"),
     ("in 1, 22 and 333", "in 1", "the source has 22 and 333, the translation does not"),
+    (
+        " x ".join(map(str, range(201, 213))),
+        "",
+        "the source has 201, 202, 203, 204, 205, 206, 207, 208, 209, 210 and 2 more, the translation does not",
+    ),
     ("200 and 200", "200", "the source has 200, the translation does not"),
 ]
 

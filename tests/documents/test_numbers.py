@@ -85,7 +85,7 @@ def test_what_was_put_back_is_said() -> None:
     assert found.text() == "die Version braucht 512 MB"
     assert list(found.numbers.remarks()) == ["A number was put back: 512."]
     found = mended("in 1984 and 2001 there", "dort")
-    assert list(found.numbers.remarks()) == ["Numbers were put back: 1984, 2001."]
+    assert list(found.numbers.remarks()) == ["Numbers were put back: 1984 and 2001."]
     found = mended("the room has 45 chairs", "das Zimmer hat Stühle")
     assert found.numbers.put_back == ("45",)
     assert not mended("the two of 12", "die zwei von zwölf").numbers

@@ -271,12 +271,13 @@ def test_a_pivot_is_named_and_a_model_chosen(open_page: Any, server: StandIn) ->
 @pytest.mark.long
 def test_what_may_be_wrong_is_said(open_page: Any) -> None:
     page = open_page()
-    text = "Ein Hund?\nEin Ein Quast Aquast"
-    translate(page, text, "a dog?\na a QUAST AQUAST")
+    text = "Ein Hund?\nEin Ein Quast Aquast\nZahl"
+    translate(page, text, "a dog?\na a QUAST AQUAST\nZAHL")
     notes = page.locator("#notes li").all_inner_texts()
     assert notes == [
         "Line 2: the same again and again.",
-        "Line 1: less certain than usual; the model was surer of 19 in 20 sentences that it was tried on.",
+        "Line 1: less certain than usual.",
+        "Line 3: the source has 512, the translation does not.",
         "Never seen in training: “quast”.",
         "Model: de-en.",
     ]
@@ -491,6 +492,8 @@ def test_terms_are_typed_dropped_and_chosen(open_page: Any, server: StandIn) -> 
     marked = page.locator(".word.term")
     assert marked.all_inner_texts() == ["pup"]
     assert marked.get_attribute("aria-label").endswith(", term for hund")
+    doubt = "element => getComputedStyle(element).getPropertyValue('--doubt')"
+    assert marked.evaluate(doubt).strip() == "0"
     notes = page.locator("#notes")
     assert "Terms translated as the glossary has them: 1 of 2." in notes.inner_text()
     said = "“katze” should be translated as “kitten|puss”, which is not in the translation."

@@ -28,6 +28,7 @@ _LAST_MONTH = 12
 _MONTH = re.compile(r"\s?[月월]")
 _HALF_DAY = 12  # hours by which two clocks differ
 _MOST_PAIRS = 1_000  # that are looked at one by one
+_MOST_NAMED = 10
 _LONGEST = 18  # digits of a number that has a value
 _HALF_HOUR = re.compile(r"\d\d?[.:]30")
 _CLOCK = re.compile(
@@ -158,13 +159,17 @@ class Difference:
 def how_they_differ(missing: Sequence[str], added: Sequence[str]) -> str:
     """Say which numbers differ."""
     if missing and added:
-        return f"the source has {_listed(missing)}, the translation {_listed(added)}"
+        return f"the source has {listed(missing)}, the translation {listed(added)}"
     if missing:
-        return f"the source has {_listed(missing)}, the translation does not"
-    return f"the translation has {_listed(added)}, the source does not"
+        return f"the source has {listed(missing)}, the translation does not"
+    return f"the translation has {listed(added)}, the source does not"
 
 
-def _listed(numbers: Sequence[str]) -> str:
+def listed(numbers: Sequence[str]) -> str:
+    """Name the first numbers, and say how many more there are."""
+    if len(numbers) > _MOST_NAMED:
+        named = ", ".join(numbers[:_MOST_NAMED])
+        return f"{named} and {len(numbers) - _MOST_NAMED} more"
     *most, last = numbers
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -10,6 +10,7 @@ from weft.data.numbers import (
     Number,
     difference,
     how_they_differ,
+    listed,
     numbers_of,
 )
 from weft.documents.document import Item, Kind, Segment, Translated
@@ -44,7 +45,7 @@ class Numbers:
         """Yield what a person should check, each a sentence."""
         if self.put_back:
             were = "Numbers were" if len(self.put_back) > 1 else "A number was"
-            yield f"{were} put back: {', '.join(self.put_back)}."
+            yield f"{were} put back: {listed(self.put_back)}."
         if self.missing or self.added:
             yield f"Numbers differ: {how_they_differ(self.missing, self.added)}."
 

@@ -230,7 +230,8 @@ def _but_terms(
     """Return words that may be left out, but for those of terms that are written; none where these
     leave too few.
     """
-    rest = [word for word in omitted if not any(_is_of(word, use) for use in terms)]
+    written = [word for use in terms for word in omitted if _is_of(word, use)]
+    rest = [word for word in omitted if word not in written]
     is_whole = len(rest) == len(omitted)
     return rest if is_whole or len(rest) >= _LEAST_OMITTED else []
 

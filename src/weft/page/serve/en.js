@@ -83,7 +83,7 @@ export default {
   "mark-cut": "{where}: longer than the model reads, or without an end; some of it is missing.",
   "mark-repetition": "{where}: the same again and again.",
   "mark-short": "{where}: much shorter than the source.",
-  "mark-unsure": "{where}: less certain than usual; the model was surer of 19 in 20 sentences that it was tried on.",
+  "mark-unsure": "{where}: less certain than usual.",
   "mark-empty": "{where}: empty.",
   "mark-omission": "{where}: something of the text may be left out.",
   "mark-doubled": "{where}: something may be said twice.",

@@ -83,7 +83,7 @@ export default {
   "mark-cut": "{where}：比模型能读的更长，或没有写到结尾；有一部分缺失。",
   "mark-repetition": "{where}：一再重复。",
   "mark-short": "{where}：比源文短得多。",
-  "mark-unsure": "{where}：不如平时有把握；试用时二十句中有十九句模型都更有把握。",
+  "mark-unsure": "{where}：不如平时有把握。",
   "mark-empty": "{where}：空的。",
   "mark-omission": "{where}：可能漏译了一些内容。",
   "mark-doubled": "{where}：可能有重复的内容。",
