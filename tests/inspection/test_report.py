@@ -6,11 +6,13 @@ import json
 import re
 import zlib
 from dataclasses import replace
+from importlib import resources
+from pathlib import Path
 
 import pytest
 
 from weft.errors import FolderError, UsageError
-from weft.inspection.assets import bare
+from weft.inspection.assets import asset, bare
 from weft.inspection.packing import packed
 from weft.inspection.report import write_report
 
@@ -134,3 +136,16 @@ def test_other_formats_are_refused_and_nothing_is_written(inspection, tmp_path, 
 def test_missing_folder_is_one_line(inspection, tmp_path):
     with pytest.raises(FolderError, match="cannot be written"):
         write_report(inspection, tmp_path / "nowhere" / "page.html")
+
+
+def test_pages_that_are_files_begin_alike() -> None:
+    folder = Path(str(resources.files("weft"))) / "page"
+    head = (folder / "head.html").read_text("utf-8")
+    assert "Content-Security-Policy" in head
+    pages = [path.relative_to(folder).as_posix() for path in folder.rglob("*.html")]
+    alone = sorted(set(pages) - {"head.html", "serve/index.html"})
+    assert alone == ["check.html", "inspect.html", "review.html", "web/index.html"]
+    for name in alone:
+        page = asset(name)
+        assert page.startswith(f"{head}<")
+        assert page.count("<!doctype") == page.count("{{policy}}") == 1

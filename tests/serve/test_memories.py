@@ -11,12 +11,18 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from starlette.testclient import TestClient
 
 from tiny_server import Running
 from weft import DEMO
 from weft.errors import DataError, UsageError
-from weft.serve.catalogue import Named, open_model, remembering, reopened
+from weft.serve.app import build_app
+from weft.serve.catalogue import Catalogue, Named, open_model, remembering, reopened
+from weft.serve.dialects.own import own
+from weft.serve.limits import Limits
 from weft.serve.memories import open_memories
+from weft.serve.pool import Pool
+from weft.serve.service import Service
 
 TEA = "Anna drinks tea in the library."
 BOOK = "The teacher bought a book."
@@ -100,6 +106,36 @@ def test_a_model_that_is_opened_anew_keeps_its_memory(
         assert one.searcher.translator is one.predictor
         assert one.predictor.translate(TEA)[0].text == "喝茶。"
     assert plain.predictor.translate(TEA)[0].text != "喝茶。"
+
+
+def test_units_are_read_as_any_model_of_a_pair_reads(tmp_path: Path) -> None:
+    old = tmp_path / "old.tsv"
+    old.write_text("Use *the* {name} now\tNimm *das* {name} jetzt\n", "utf-8")
+    pair = ("en", "de")
+    forms: list[tuple[str, ...]] = [(), ("{a",), ("{a",)]
+    memory = open_memories([str(old)], {pair: forms}, lambda line: None)[pair]
+    for text in ("Use the now", "Use the {name} now"):
+        (found,) = memory.in_files(text)
+        assert found == ("Use *the* {name} now", "Nimm *das* {name} jetzt")
+
+
+def test_an_exact_unit_is_the_whole_answer_with_its_markup(tmp_path: Path) -> None:
+    old = tmp_path / "old.tsv"
+    source = "Anna drinks <b>tea</b> in {0} the library."
+    target = "{0} 喝 <b>茶</b> 安娜。"
+    old.write_text(f"{source}\t{target}\n", "utf-8")
+    pair = ("en", "zh")
+    memory = open_memories([str(old)], {pair: [()]}, lambda line: None)[pair]
+    model = remembering(open_model(Named("demo", DEMO)), memory)
+    pool = Pool(1)
+    app = build_app(Service(Catalogue([model]), pool, Limits()), [own()])
+    with TestClient(app, base_url="http://localhost") as client:
+        body = {"text": source, "words": True, **BOTH}
+        (found,) = client.post("/v1/translate", json=body).json()["translations"]
+    pool.stop()
+    assert found["text"] == target
+    for word in found["words"]:
+        assert target[word["start"] : word["end"]] == word["text"]
 
 
 def test_every_dialect_takes_units_and_one_tells_of_them(

@@ -489,6 +489,7 @@ def test_terms_are_typed_dropped_and_chosen(open_page: Any, server: StandIn) -> 
     rows = [["hund", "pup"], ["katze", "kitten|puss"]]
     assert last_translation(server)["glossary"] == rows
     assert page.locator("#terms-count").inner_text() == "Terms: 2."
+    assert page.locator("#served-terms").is_disabled()  # one's own are in its place
     marked = page.locator(".word.term")
     assert marked.all_inner_texts() == ["pup"]
     assert marked.get_attribute("aria-label").endswith(", term for hund")

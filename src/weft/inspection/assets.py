@@ -43,6 +43,7 @@ NEEDED = {
 # what a page of several inspections has besides, the scripts before the last one
 SEVERAL_SCRIPTS = ("several.js", "learned.js", "compared.js")
 SEVERAL_STYLES = ("several.css",)
+_HEAD = "{{head}}\n"  # in a file of the page, for what is in head.html
 STYLES = ("inspect.css", "sections.css")  # of an inspection, with that of every page
 
 # Comments and indents of a script or a style, which a browser need not read.
@@ -57,9 +58,14 @@ _APART = re.compile(r"([:;,])\s+|\s*([{}])\s*")
 
 
 def asset(name: str) -> str:
-    """Return a file of the page, with line ends as the browser will hash them."""
+    """Return a file of the page, with line ends as the browser will hash them; where its first line
+    asks for it, behind what all pages that are files begin with.
+    """
     content = (resources.files("weft") / "page" / name).read_bytes().decode("utf-8")
-    return content.replace("\r\n", "\n")
+    content = content.replace("\r\n", "\n")
+    if content.startswith(_HEAD):
+        return asset("head.html") + content.removeprefix(_HEAD)
+    return content
 
 
 def stylesheet(*names: str) -> str:

@@ -71,6 +71,7 @@ export function drawTerms(place, server, route, changed) {
   function told(notes = []) {
     const terms = ownRows().filter((row) => !isHeader(row));
     const kept = terms.filter(([, target]) => !target).map(([source]) => quoted(source));
+    if (choice) choice.disabled = terms.length > 0; // one's own are in its place
     const most = server.limits.max_terms;
     const said = [...notes];
     if (terms.length > most) said.unshift(say("terms-many", { count: count(terms.length), limit: count(most) }));
@@ -107,8 +108,9 @@ export function drawTerms(place, server, route, changed) {
     event.stopPropagation();
     read(event.dataTransfer.files[0]);
   };
+  const choice = drawChoice(servedFor(server, route), changed);
   const clear = button("clear", say("clear"), () => ((table.value = ""), settled(), table.focus()));
   const choose = make("label", { class: "tool" }, say("terms-file"), file);
-  place.replaceChildren(drawChoice(servedFor(server, route), changed), table, make("p", {}, say("terms-hint")), make("div", { class: "row" }, choose, clear, status));
+  place.replaceChildren(choice, table, make("p", {}, say("terms-hint")), make("div", { class: "row" }, choose, clear, status));
   told();
 }
