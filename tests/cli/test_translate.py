@@ -1307,6 +1307,12 @@ def test_what_was_guessed_is_summed_up() -> None:
         "w9 and 2 more; the model guesses there, in 12 of 20 texts (lines 1, 2, 3, 4, 5, ...)"
     )
     assert unsure.startswith("note: of 3 of 20 texts (lines 1, 2, 3) the model")
+    guesses = Guesses(unit="")
+    for number in range(2):
+        place = f"table 1, row {number}"
+        guesses.see(Prediction("x", -1.0, 1, [], [], unsure=True), number, place)
+    (unsure,) = guesses.lines()
+    assert "of 2 of 2 texts (table 1, row 0; table 1, row 1) the model" in unsure
     guesses = Guesses()
     for number in range(20):  # as many as are to be expected
         guesses.see(Prediction("x", -1.0, 1, [], [], unsure=number < 2), number + 1)

@@ -23,6 +23,7 @@ from weft.predict.words import (
     WordReporter,
     _but_terms,
     quality_of_all,
+    with_quality_of_all,
 )
 
 TEXTS = (
@@ -237,6 +238,8 @@ def test_what_a_term_says_is_not_left_out() -> None:
 def test_the_quality_of_a_text_goes_with_that_of_its_words() -> None:
     own = WordReport("a", 0, 1, -1.0, [], 0.2)
     term = WordReport("b", 0, 1, -1.0, [], None, "B")
-    assert quality_of_all([own], 0.9) == 0.2
+    assert [word.quality for word in with_quality_of_all([own], 0.9)] == [0.9]
+    assert with_quality_of_all([own, own], 0.9) == [own, own]
+    assert with_quality_of_all([term], 0.9) == [term]
     assert quality_of_all([term], 0.4) == 1.0
     assert quality_of_all([own, own, own, term], 0.6) == pytest.approx(0.7)

@@ -295,5 +295,6 @@ class GuessedLabels(Guesses):
 def _which(unit: str, names: Sequence[str], number: int) -> str:
     """Return the names of the first of `number` lines or rows."""
     units = f"{unit}s " if number > 1 else f"{unit} "
-    more = ", ..." if number > len(names) else ""
-    return f"{units if unit else ''}{', '.join(names)}{more}"
+    comma = "; " if any(", " in name for name in names) else ", "
+    more = f"{comma}..." if number > len(names) else ""
+    return f"{units if unit else ''}{comma.join(names)}{more}"

@@ -40,7 +40,12 @@ from weft.predict.settings import USUAL, DecodingSettings
 from weft.predict.stems import Spellings
 from weft.predict.terms import TermFinder, TermUse
 from weft.predict.text import one_line
-from weft.predict.words import Segment, WordReporter, quality_of_all
+from weft.predict.words import (
+    Segment,
+    WordReporter,
+    quality_of_all,
+    with_quality_of_all,
+)
 
 # ids from which on the length of a source predicts that of its translation
 LONG_SOURCE = 10
@@ -595,6 +600,8 @@ class Translator(TellsLanguages, LooksInside):
             quality = self.doubts.quality.of_sentence(log_probs)
             if prediction.words and quality is not None:
                 quality = quality_of_all(prediction.words, quality)
+                words = with_quality_of_all(prediction.words, quality)
+                prediction = replace(prediction, words=words)
         return replace(
             prediction,
             unknown_words=unknown,

@@ -253,13 +253,22 @@ def _of_term(
 
 
 def quality_of_all(words: Sequence[WordReport], quality: float) -> float:
-    """Return the quality of a translation by that of the words that its model chose: of a single
-    word its own, while those that a glossary demands are right.
+    """Return the quality of a translation by that of the words that its model chose: those that a
+    glossary demands are right.
     """
-    if len(words) == 1 and words[0].quality is not None:
-        return words[0].quality
     demanded = sum(word.term != "" for word in words)
     return (quality * (len(words) - demanded) + demanded) / len(words)
+
+
+def with_quality_of_all(
+    words: Sequence[WordReport], quality: float
+) -> list[WordReport]:
+    """Return words of which a single one has the quality of the whole: what tells right words from
+    wrong ones by their neighbours says little where there are none.
+    """
+    if len(words) != 1 or words[0].quality is None:
+        return list(words)
+    return [replace(words[0], quality=quality)]
 
 
 def spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
