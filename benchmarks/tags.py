@@ -6,6 +6,9 @@ into it as into any translation. A pair of tags is right where it has the same w
 person's; what stands between words is right where it has the same words before it. Marks and spaces
 do not count. A pair is near where it is right but for a single word or letter at one of its ends.
 
+With --closed, a person's Chinese loses the spaces that it has where markup was, before the markup
+is put into it: a model seldom writes them.
+
 What the model reads, it writes itself. Of that, some are taken out of the person's translation one
 by one and put before and after each of its words: one is right where no other place is more
 probable for the model than the person's.
@@ -33,7 +36,10 @@ from weft.decoding.decoder import Hypothesis
 from weft.documents.document import Document, Kind, Reading, Segment, Translated
 from weft.documents.formats.bilingual.xliff import open_xliff
 from weft.documents.formats.programs.fluent import open_fluent
-from weft.documents.formats.programs.restructured import read_restructured
+from weft.documents.formats.programs.restructured import (
+    read_restructured,
+    with_spaces,
+)
 from weft.documents.kept import Span, spans, with_kept
 from weft.documents.words import is_wide, split_words
 from weft.documents.writing import write_segment
@@ -41,6 +47,10 @@ from weft.predict import words
 from weft.predict.forcing import forced_log_probs
 
 MOST_READ = 2  # of a segment that are put elsewhere
+# how Chinese and Japanese write the marks that an item comes with
+WIDE_MARKS = {",": "，、", ";": "；", ":": "："}
+HAN = "\u3005-\u3007\u3041-\u30ff\u3400-\u9fff"
+GAP = re.compile(f"(?<=[{HAN}]) +(?=[{HAN}])")
 UNIT = re.compile(
     r"<source>(?P<source>.*?)</source>\s*<target[^>]*>(?P<target>.*?)</target>", re.S
 )
@@ -65,6 +75,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", help="PO, XLIFF, or two FTL")
     parser.add_argument("--segments", type=int, default=500)
     parser.add_argument("--wrong", type=int, default=0, help="show so many that differ")
+    parser.add_argument("--closed", action="store_true", help="without gaps")
     asked = parser.parse_args()
     model = weft.load(asked.folder)
     forms = json.loads((Path(asked.folder) / "config.json").read_text())["kept_forms"]
@@ -74,8 +85,8 @@ def main() -> None:
     shown = 0
     for case in (read_case(case, forms) for case in cases[: asked.segments]):
         counts[case.kind].update(read_right(model, case))
-        written = placed(model, case)
-        ours = read(written, case.kind)
+        written = placed(model, without_gaps(case) if asked.closed else case)
+        ours = read(with_marks(written, case.source), case.kind)
         right = judged(ours and with_kept(ours, forms), case.target)
         counts[case.kind].update(right)
         if shown < asked.wrong and right["wrong segments"]:
@@ -153,6 +164,20 @@ def read(text: str, kind: str) -> Segment | None:
     return segments[0] if len(segments) == 1 else None
 
 
+def without_gaps(case: Case) -> Case:
+    """Return a case without the spaces that the person's Chinese has where the markup was."""
+    text = GAP.sub("", case.target.text)
+    return replace(case, target=replace(case.target, text=text))
+
+
+def with_marks(written: str, source: Segment) -> str:
+    """Return a written segment with the marks that items come with as its source has them."""
+    for item in source.items:
+        for mark in WIDE_MARKS.get(item.raw[:1], ""):
+            written = written.replace(mark + item.raw[1:].lstrip(), item.raw)
+    return written
+
+
 def raws(segment: Segment) -> list[str]:
     """Return the segment's items as they stand."""
     return [item.raw for item in segment.items]
@@ -177,7 +202,8 @@ def placed(model: weft.Translator, case: Case) -> str:
         for one in word.sources
     ]
     segment = replace(case.source, keeps_numbers=False)
-    return write_segment(segment, Translated(target, pairs))
+    written = write_segment(segment, Translated(target, pairs))
+    return with_spaces(written) if case.kind == "po" else written
 
 
 def read_right(model: weft.Translator, case: Case) -> Counter[str]:

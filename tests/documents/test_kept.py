@@ -1,5 +1,6 @@
 """Placeholders that the model reads, and writes where they belong."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,3 +113,45 @@ def test_a_pair_goes_around_its_own_text_where_that_stands_in_the_translation() 
         segment, Translated("siehe und jetzt bei Ann Lee heim", links)
     )
     assert "`Ann Lee <x>`_" in found
+
+
+def test_a_pair_goes_around_its_text_where_that_stands_as_often_in_pairs() -> None:
+    (segment,) = read_restructured("real numbers have the part *real* of them").segments
+    links = [(0, 4, 0, 1), (22, 26, 5, 8), (27, 31, 8, 9)]
+    assert segment.text[27:31] == "real"
+    found = write_segment(segment, Translated("实数具有这个部分 real 啊", links))
+    assert found == "实数具有这个部分 *real* 啊"
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        # the words of the pair, and one before it
+        [(4, 8, 3, 4), (4, 8, 5, 6), (9, 20, 6, 8)],
+        # and the last one not
+        [(4, 8, 5, 6), (9, 20, 6, 7)],
+    ],
+)
+def test_a_pair_begins_and_ends_at_a_gap(
+    links: list[tuple[int, int, int, int]],
+) -> None:
+    (segment,) = read_restructured("all :ref:`rich comparisons <x>` work").segments
+    around = [(0, 3, 0, 2), (21, 25, 9, 11)]
+    found = write_segment(
+        segment, Translated("全部六个 富比较 有效", [*around, *links])
+    )
+    assert found == "全部六个 :ref:`富比较 <x>` 有效"
+
+
+def test_a_placeholder_goes_into_a_gap() -> None:
+    (segment,) = read_restructured("more is at https://a.b/c now.").segments
+    links = [(0, 4, 0, 2), (5, 7, 4, 6), (8, 10, 2, 3), (11, 14, 6, 7)]
+    translated = Translated("更多在 找到了。", links)
+    assert write_segment(segment, translated) == "更多在 https://a.b/c 找到了。"
+    # beside a tag it is no gap of a placeholder
+    (segment,) = read_restructured("*more* is at https://a.b/c now.").segments
+    translated = Translated(
+        "更多 在找到了。", [(0, 4, 0, 2), (8, 10, 4, 6), (11, 14, 6, 7)]
+    )
+    found = write_segment(segment, translated)
+    assert found.startswith("*更多* 在")

@@ -7,13 +7,13 @@ are boundaries: boundary b is before word b of the translation, marks counted as
 
 import re
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from weft.documents.document import Item, Kind, Segment, Translated
-from weft.documents.words import Word
+from weft.documents.words import Word, is_han
 
 # more items than this, or words in all pairs, are placed without regard to the alignment
 _MOST_ITEMS = 2_000
@@ -27,6 +27,12 @@ _LEAST_ALIGNED = 0.25
 # letters and digits of a text that is looked for as it is, and the value of where it is found
 _LEAST_SAME = 2
 _SURE = 1_000_000
+# kinds of boundaries: within a run of letters, and a gap in Chinese or Japanese
+_INSIDE = 1
+_GAP = 2
+# the words from an edge of a pair to a gap, and from what stands between words
+_NEAR = 2
+_FAR = 4
 
 
 @dataclass(frozen=True)
@@ -79,11 +85,11 @@ def place(
     """
     boundaries = _source_boundaries(segment.items, src)
     root = _tree(segment.items, boundaries, len(src))
-    same = _same_runs(segment, translation, tgt)
+    same = _same_runs(segment, translation, src, tgt)
     is_useful = bool(same) or _is_useful(targets, src, tgt)
     if not is_useful or not _is_small(segment.items, boundaries):
         return _proportional(segment.items, boundaries, len(src), len(tgt), first)
-    placer = _Placer(targets, tgt, len(src), same)
+    placer = _Placer(targets, tgt, len(src), same, _kinds(translation, tgt))
     placer.place(root, first)
     return _in_order(root)
 
@@ -187,31 +193,65 @@ def _order(node: _Node) -> tuple[int, int, int]:
 
 
 def _same_runs(
-    segment: Segment, translation: str, tgt: Sequence[Word]
+    segment: Segment, translation: str, src: Sequence[Word], tgt: Sequence[Word]
 ) -> dict[int, "_Run"]:
-    """Return the words of pairs whose text stands in the translation as often as in the source,
-    each at its own.
+    """Return the words of pairs whose text stands in the translation as it is, each at its own.
+
+    It must stand there as often as in the source, or as often as in pairs: `*real*`, the name,
+    beside real numbers, which are written otherwise.
     """
-    starts = {word.start: number for number, word in enumerate(tgt)}
-    ends = {word.end: number + 1 for number, word in enumerate(tgt)}
-    runs = {}
+    pairs: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, item in enumerate(segment.items):
         if item.kind is not Kind.OPEN or item.partner is None:
             continue
-        begin = item.end
-        inside = segment.text[begin : segment.items[item.partner].start].strip()
+        inside = segment.text[item.end : segment.items[item.partner].start]
+        start = item.end + len(inside) - len(inside.lstrip())
+        pairs[inside.strip()].append((start, number))
+    runs = {}
+    for inside, those in pairs.items():
         if sum(map(str.isalnum, inside)) < _LEAST_SAME:
             continue
-        whole = re.compile(rf"(?<!\w){re.escape(inside)}(?!\w)", re.ASCII)
-        own = [found.start() for found in whole.finditer(segment.text)]
-        there = [found.span() for found in whole.finditer(translation)]
-        before = sum(place < begin for place in own)
-        if len(own) != len(there) or before >= len(there):
+        own = [src[first].start for first, _ in _standing(inside, segment.text, src)]
+        there = _standing(inside, translation, tgt)
+        if len(own) != len(there):
+            own = [start for start, _ in those]
+        if len(own) != len(there):
             continue
-        start, end = there[before]
-        if start in starts and end in ends:
-            runs[number] = _Run(starts[start], ends[end], _SURE)
+        run_at = dict(zip(own, there, strict=True))
+        for start, number in those:
+            if start in run_at:
+                runs[number] = _Run(*run_at[start], _SURE)
     return runs
+
+
+def _standing(inside: str, text: str, words: Sequence[Word]) -> list[tuple[int, int]]:
+    """Return where a text stands in another one, from word to word."""
+    starts = {word.start: number for number, word in enumerate(words)}
+    ends = {word.end: number + 1 for number, word in enumerate(words)}
+    whole = re.compile(rf"(?<!\w){re.escape(inside)}(?!\w)", re.ASCII)
+    spans = (found.span() for found in whole.finditer(text))
+    return [
+        (starts[start], ends[end])
+        for start, end in spans
+        if start in starts and end in ends
+    ]
+
+
+def _kinds(translation: str, tgt: Sequence[Word]) -> list[int]:
+    """Return for each boundary whether it is within a run of letters, or a gap: a space between
+    two Chinese or Japanese letters, which have none. There something stood: a model that learned
+    from text whose tags were taken out leaves the space that was beside a tag.
+    """
+    kinds = [0] * (len(tgt) + 1)
+    for boundary in range(1, len(tgt)):
+        end = tgt[boundary - 1].end
+        start = tgt[boundary].start
+        before, after = translation[end - 1], translation[start]
+        if start == end:
+            kinds[boundary] = _INSIDE if before.isalnum() and after.isalnum() else 0
+        elif is_han(before) and is_han(after):
+            kinds[boundary] = _GAP
+    return kinds
 
 
 class _Placer:
@@ -223,9 +263,11 @@ class _Placer:
         tgt: Sequence[Word],
         num_src: int,
         same: Mapping[int, "_Run"],
+        kinds: Sequence[int],
     ) -> None:
         self._targets = targets
         self._same = same
+        self._kinds = kinds
         self._tgt = tgt
         self._num_src = num_src
         counts = Counter(number for numbers in targets for number in numbers)
@@ -251,18 +293,16 @@ class _Placer:
         for pair in pairs:
             run = self._best_run(pair, taken)
             if run.is_found:
-                pair.start = run.start
-                pair.end = run.end
-                taken.add(run.start, run.end)
+                pair.start, pair.end = self._to_gaps(run, taken)
+                taken.add(pair.start, pair.end)
             else:
                 unplaced.append(pair)
         for pair in unplaced:
             self._place_unaligned(pair, taken)
         for child in parent.children:
             if child.close is None:
-                child.start = child.end = taken.near(
-                    self._boundary(child.first, parent)
-                )
+                boundary = self._boundary(child.first, parent)
+                child.start = child.end = self._hole(taken.near(boundary), taken)
 
     def _best_run(self, pair: _Node, taken: "_Taken") -> "_Run":
         """Return the run of free words that has the most links from the pair.
@@ -290,6 +330,41 @@ class _Placer:
             if not best.is_found or run.value > best.value:
                 best = run
         return best
+
+    def _to_gaps(self, run: "_Run", taken: "_Taken") -> tuple[int, int]:
+        """Return where a run begins and ends: each edge at the gap that is next to it, if it is
+        within a run of letters.
+        """
+        start, end = run.start, run.end
+        if run.value == _SURE:
+            return start, end
+        if self._kinds[start] == _INSIDE:
+            start = self._nearest_gap(start, range(taken.start, end), taken)
+        if self._kinds[end] == _INSIDE:
+            end = self._nearest_gap(end, range(start + 1, taken.end + 1), taken)
+        return start, end
+
+    def _nearest_gap(self, edge: int, allowed: range, taken: "_Taken") -> int:
+        """Return the gap that is next to an edge with free words between; the edge for none."""
+        near = [
+            other
+            for other in range(max(edge - _NEAR, 0), edge + _NEAR + 1)
+            if other in allowed
+            and self._kinds[other] == _GAP
+            and taken.is_free(min(edge, other), max(edge, other))
+        ]
+        return min(near, key=lambda other: abs(other - edge), default=edge)
+
+    def _hole(self, place: int, taken: "_Taken") -> int:
+        """Return the gap nearest to a place between words that no pair begins or ends at."""
+        first = max(place - _FAR, taken.start)
+        last = min(place + _FAR, taken.end)
+        holes = [
+            other
+            for other in range(first, last + 1)
+            if self._kinds[other] == _GAP and not taken.touches(other)
+        ]
+        return min(holes, key=lambda other: abs(other - place), default=place)
 
     def _links(self, start: int, end: int) -> int:
         return self._before[end] - self._before[start]
@@ -386,6 +461,11 @@ class _Taken:
             return False
         number = bisect_left(self._runs, (end,))
         return number == 0 or self._runs[number - 1][1] <= start or start == end
+
+    def touches(self, boundary: int) -> bool:
+        """Return whether a run begins or ends at a boundary, or has it inside."""
+        number = bisect_right(self._runs, (boundary, self.end))
+        return number > 0 and self._runs[number - 1][1] >= boundary
 
     def near(self, boundary: int) -> int:
         """Return the boundary that is nearest to one, and not within a run."""

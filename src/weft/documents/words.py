@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 # letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han
-_WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u9fff"
-_WIDE += "\uf900-\ufaff\U00020000-\U0003ffff"
+_HAN = "\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WIDE = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff{_HAN}"
 # brackets and other marks after which there is no space
 OPENING = frozenset("([{«„“‘¿¡（「『【《")
+_HAN_LETTER = re.compile(f"[{_HAN}]")
 _WIDE_LETTER = re.compile(f"[{_WIDE}]")
 _PART = re.compile(f"[{_WIDE}]+|[^{_WIDE}]+")
 _RUN = re.compile(r"\S+")
@@ -33,6 +34,11 @@ class Word:
 def is_wide(character: str) -> bool:
     """Return whether a character is of a script without spaces between words."""
     return _WIDE_LETTER.match(character) is not None
+
+
+def is_han(character: str) -> bool:
+    """Return whether a character is of Chinese or Japanese, which have no spaces at all."""
+    return _HAN_LETTER.match(character) is not None
 
 
 def is_mark(character: str) -> bool:
