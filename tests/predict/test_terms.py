@@ -289,6 +289,15 @@ def test_a_word_whose_translation_is_said_is_not_unknown(demo: Translator) -> No
     assert found.unknown_words == []
 
 
+def test_what_is_written_again_as_it_is_is_not_unknown(demo: Translator) -> None:
+    reading = copy(demo)
+    reading.kept_forms = (":a:`a",)
+    text = "The :func:`zorb` teacher reads a zorb."
+    assert set(demo.translate(text)[0].unknown_words) > {"zorb"}
+    assert reading.translate(text)[0].unknown_words == ["zorb"]
+    assert reading.translate(text.replace(" zorb.", " book."))[0].unknown_words == []
+
+
 def test_a_term_twice_in_the_source_is_needed_twice() -> None:
     row = row_of(rows(("cat", "Katze")), "cat on cat")
     once = uses(row, "eine Katze")

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from weft.config import DecodingSection
 from weft.data.glossary import Glossary
 from weft.data.hints import Hints, TermHint
+from weft.data.kept import places_of
 from weft.data.memory import Memory
 from weft.data.numbers import Difference, difference
 from weft.data.tokenizer import Tokenizer
@@ -614,16 +615,16 @@ class Translator(TellsLanguages, LooksInside):
         self, text: str, searched: str, terms: Sequence[TermUse]
     ) -> list[str]:
         """Return the words of what was searched that training never had, but for those whose
-        translation a glossary said.
+        translation a glossary said, and for what the model writes again as it is.
         """
         unknown = self.doubts.unknown_words(searched)
-        said = [use for use in terms if use.used]
-        if not unknown or not said:
-            return unknown
+        if not unknown:
+            return []
+        said = [(use.start, use.end) for use in terms if use.used]
+        said += places_of(text, self.kept_forms).items()
         rest = text
-        for use in said:
-            blank = " " * (use.end - use.start)
-            rest = rest[: use.start] + blank + rest[use.end :]
+        for start, end in said:
+            rest = rest[:start] + " " * (end - start) + rest[end:]
         own = set(self.doubts.unknown_words(rest))
         return [word for word in unknown if word in own]
 
