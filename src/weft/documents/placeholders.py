@@ -11,7 +11,7 @@ _MARKS = r"&(?:quot|lt|gt|nbsp|amp;nbsp);"
 # no white space, quotes, brackets of tags; no letter of a script that has no spaces around words
 _ADDRESS = rf"(?:(?!{_MARKS})[^\s<>\"'`\u3000-\u30ff\u3400-\u9fff\uff00-\uffef])++"
 _FORMS = (
-    r"`[^`\n]++`",  # code in Markdown
+    r"``[^`\n]++``|`[^`\n]++`",  # code in Markdown and reStructuredText
     rf"(?<![\w/])(?:https?|ftp)://{_ADDRESS}",
     rf"(?<![\w/.@])www\.{_ADDRESS}",
     r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]++(?:\.[\w-]++)++",  # an e-mail address
