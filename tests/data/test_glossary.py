@@ -114,6 +114,23 @@ def test_endings_differ_where_they_may() -> None:
     assert [source for source, _ in found(text, row)] == ["company", "companies", "company"]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "there"),
+    [
+        ("interpreted", "the interpreter", False),
+        ("interpreted", "two interpreters", False),
+        ("importer", "an imported module", False),
+        ("importer", "all importers", True),
+        ("word", "many words", True),
+    ],
+)
+def test_who_does_it_is_not_what_it_was_done_to(
+    source: str, text: str, there: bool
+) -> None:
+    glossary = Glossary((term(source, "so", inflected=True),))
+    assert bool(glossary.find(text)) == there
+
+
 def test_scripts_without_spaces() -> None:
     rows = (
         term("京都", "Kyoto"),

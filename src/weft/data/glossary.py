@@ -36,6 +36,8 @@ _NO = {
 _KEY = 3  # letters by which terms are found
 # an inflected word may end with another letter, and be longer or shorter by so many
 _ENDING = 1
+# but not one of these for the other: an importer is not imported
+_APART = {"r", "d"}
 _LONGER = 3
 
 
@@ -432,6 +434,8 @@ def _end_of_inflected(source: str, lowered: str, start: int) -> int | None:
     if not lowered.startswith(stem, start):
         return None
     end = start + len(stem)
+    if {source[len(stem) :], lowered[end : end + 1]} == _APART:
+        return None
     while end < len(lowered) and are_joined(lowered[end - 1], lowered[end]):
         end += 1
     return end if abs(end - start - len(source)) <= _LONGER else None
