@@ -78,7 +78,9 @@ def test_what_is_lost_changed_or_added_is_said(
 
 def test_many_and_long_numbers_take_no_long_time() -> None:
     rng = random.Random(1)
-    numbers = [str(rng.randrange(10**6)) for _ in range(20_000)]
-    found = difference(" x ".join(numbers), " y ".join(numbers[:10_000]))
-    assert len(found.missing) > 9_000
+    numbers = [str(rng.randrange(10**6)) for _ in range(8_000)]
+    found = difference(" x ".join(numbers), " y ".join(numbers[:4_000]))
+    assert len(found.missing) > 3_500
+    found = difference("111 " * 50_000 + "1111", "nichts")
+    assert len(str(found)) < 150
     assert difference("9" * 10_000, "8" * 10_000).added

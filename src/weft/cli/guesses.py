@@ -295,6 +295,7 @@ class GuessedLabels(Guesses):
 def _which(unit: str, names: Sequence[str], number: int) -> str:
     """Return the names of the first of `number` lines or rows."""
     units = f"{unit}s " if number > 1 else f"{unit} "
-    comma = "; " if any(", " in name for name in names) else ", "
+    has_commas = any(", " in name for name in names)
+    comma = "; " if has_commas else ", "
     more = f"{comma}..." if number > len(names) else ""
     return f"{units if unit else ''}{comma.join(names)}{more}"

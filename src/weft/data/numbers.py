@@ -16,7 +16,7 @@ from weft.data.languages import UNKNOWN, primary
 
 # digits, and single marks or the spaces of thousands between them: 1,000.5 and 12:30 and 10 000
 _DIGITS = re.compile(
-    r"(?:\d{1,3}(?: \d{3})++(?!\d)|\d++)(?:[.,:/'’٫٬，．：\u00a0\u202f-]\d++)*+"
+    r"(?:\d{1,3}(?: \d{3}(?!\d))++|\d++)(?:[.,:/'’٫٬，．：\u00a0\u202f-]\d++)*+"
 )
 _SPANS = re.compile("[-/:：]")  # marks between numbers that are several: 2-3
 _RUN = re.compile(r"\d+")
@@ -29,6 +29,7 @@ _MONTH = re.compile(r"\s?[月월]")
 _HALF_DAY = 12  # hours by which two clocks differ
 _MOST_PAIRS = 1_000  # that are looked at one by one
 _MOST_NAMED = 10
+_MOST_SHOWN = 40  # characters of one
 _LONGEST = 18  # digits of a number that has a value
 _HALF_HOUR = re.compile(r"\d\d?[.:]30")
 _CLOCK = re.compile(
@@ -167,11 +168,15 @@ def how_they_differ(missing: Sequence[str], added: Sequence[str]) -> str:
 
 def listed(numbers: Sequence[str]) -> str:
     """Name the first numbers, and say how many more there are."""
+    named = list(map(_shortened, numbers[:_MOST_NAMED]))
     if len(numbers) > _MOST_NAMED:
-        named = ", ".join(numbers[:_MOST_NAMED])
-        return f"{named} and {len(numbers) - _MOST_NAMED} more"
-    *most, last = numbers
+        named.append(f"{len(numbers) - _MOST_NAMED} more")
+    *most, last = named
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def _shortened(number: str) -> str:
+    return number if len(number) <= _MOST_SHOWN else f"{number[: _MOST_SHOWN - 1]}…"
 
 
 def difference(
