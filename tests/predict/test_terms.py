@@ -19,6 +19,8 @@ from weft.predict.quality import Logistic, Quality
 from weft.predict.segments import SourceRow
 from weft.predict.terms import TermFinder, TermUse
 from weft.predict.translator import Translator
+from weft.predict.words import SourceWord
+from weft.tasks.translation import term_text
 
 TEXTS = [
     "The teacher reads a book in the garden.",
@@ -277,6 +279,22 @@ def test_a_word_of_a_term_comes_from_it_and_is_not_doubted(demo: Translator) -> 
         assert all(word.is_doubtful for word in others)
         assert prediction.quality is not None
         assert (prediction.quality > 0.1) == bool(demanded), text
+
+
+def test_the_place_of_a_term_is_judged_by_what_the_model_looked_at(
+    demo: Translator,
+) -> None:
+    bound = demo.with_glossary(rows(("teacher", "garden")))
+    (prediction,) = bound.translate(TEXTS[0], alignments=True)
+    assert prediction.words is not None
+    (word,) = [word for word in prediction.words if word.term]
+    assert [one.text for one in word.sources] == ["teacher"]
+    # what it is demanded for says nothing about where it stands
+    elsewhere = SourceWord(7, "garden.", 31, 38)
+    moved = replace(prediction, words=[replace(word, looked_at=[elsewhere])])
+    text = term_text(TEXTS[0], "garden", moved)
+    assert text.words is not None
+    assert [one.sources for one in text.words] == [((31, 38),)]
 
 
 def test_a_word_whose_translation_is_said_is_not_unknown(demo: Translator) -> None:

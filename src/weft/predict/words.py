@@ -45,7 +45,8 @@ class WordReport:
     the log-probabilities of its tokens, in nats, each given all that stands before it. `sources`
     are the words that it comes from, in their order; none where no word of the source supports
     it. `quality` is the probability that it is right, as learned on dev; None where that was not.
-    `term` is that of a glossary for which it stands, which is no question of quality.
+    `term` is that of a glossary for which it stands, which is no question of quality; `looked_at`
+    is then what the model has it come from, which may be elsewhere.
     """
 
     text: str
@@ -55,6 +56,7 @@ class WordReport:
     sources: list[SourceWord]
     quality: float | None = None
     term: str = ""
+    looked_at: Sequence[SourceWord] = ()
 
     @property
     def is_doubtful(self) -> bool:
@@ -248,7 +250,11 @@ def _of_term(
     """
     own = [word for word in sources if _is_of(word, term)]
     return replace(
-        report, sources=own or report.sources, quality=None, term=term.source
+        report,
+        sources=own or report.sources,
+        quality=None,
+        term=term.source,
+        looked_at=report.sources,
     )
 
 

@@ -157,7 +157,7 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         """
         references = in_forms_of(self.tokenizers[1:], text.tgt)
         texts = [
-            replace(_term_text(*row), where=text.where(number))
+            replace(term_text(*row), where=text.where(number))
             for number, row in enumerate(
                 zip(text.src, references, predictions, strict=True)
             )
@@ -318,13 +318,16 @@ def in_forms_of(writers: Sequence[Tokenizer], texts: Sequence[str]) -> list[str]
     return formed
 
 
-def _term_text(source: str, reference: str, prediction: Prediction) -> TermText:
-    """Return a translation as its terms are judged."""
+def term_text(source: str, reference: str, prediction: Prediction) -> TermText:
+    """Return a translation as its terms are judged: by what the model says that their words come
+    from, not by what they are demanded for.
+    """
     words = None
     if prediction.words is not None:
         words = []
         for word in prediction.words:
-            sources = tuple((one.start, one.end) for one in word.sources)
+            seen = word.looked_at if word.term else word.sources
+            sources = tuple((one.start, one.end) for one in seen)
             words.append(AlignedWord(word.start, word.end, sources))
     return TermText(source, reference, prediction.text, words)
 
