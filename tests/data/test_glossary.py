@@ -220,3 +220,14 @@ def test_a_third_column_without_a_name_is_said_to_be_case(tmp_path: Path) -> Non
     ):
         read_glossary(path, "en", "de")
     assert not read_glossary(written(tmp_path, "cat\tKatze\n"), "en", "de").notes
+
+
+def test_the_example_of_the_docs_is_a_glossary(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "translation.md"
+    _, _, rest = page.read_text("utf-8").partition("```text\nsource,target")
+    table, _, _ = rest.partition("```")
+    path = written(tmp_path, f"source,target{table}", "terms.csv")
+    first, second, third = read_glossary(path, "en", "de").entries
+    assert (first.sources, first.avoided) == (("bike", "bicycle"), ("Velo",))
+    assert (second.targets, second.inflected) == (("Rechnung",), True)
+    assert (third.sources, third.targets) == (("Weft",), ())
