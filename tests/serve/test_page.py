@@ -226,7 +226,7 @@ def test_a_text_in_another_language_and_a_swap_that_is_off_say_so(
     said = "This looks like Chinese, and is read as English."
     assert page.locator("#looks").inner_text() == said
     page.locator("#text").fill("Nothing")
-    page.get_by_text("NOTHING").wait_for()
+    page.get_by_text("NOTHING", exact=True).wait_for()
     assert page.locator("#looks").count() == 0
 
 
