@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft import DEMO
 from weft.cli.document_names import document_of
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.registry import FILE_TYPES
@@ -440,6 +441,18 @@ def test_sentences_are_translated_one_by_one_and_stand_as_they_stood(
 def ends_of(sentences: list[str]) -> list[int]:
     """Where each sentence ends among those that spaces join."""
     return list(accumulate(len(one) + 1 for one in sentences))
+
+
+def test_a_page_of_a_document_without_tags_knows_its_words(
+    command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.srt"
+    path.write_text("1\n00:00:01,000 --> 00:00:02,000\nThe teacher reads a book.\n")
+    review = tmp_path / "r.html"
+    assert command("translate", DEMO, path, "--review", review).code == 0
+    page = review.read_text("utf-8")
+    assert "of the 0 words" not in page
+    assert re.search(r"of the \d+ words that the model chose itself", page)
 
 
 def test_what_was_put_back_is_shown_and_said(

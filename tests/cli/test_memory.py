@@ -79,6 +79,29 @@ def test_a_later_file_wins_and_that_is_said(
     assert f"weft: {old}:1: {new}:1 has another target for its source" in ended.err
 
 
+def test_numbers_that_a_unit_has_otherwise_are_told(
+    command: Command, tmp_path: Path
+) -> None:
+    old = tmp_path / "old.tsv"
+    old.write_text(f"{BOOKS}\t老师读512本书。\n", "utf-8")
+    ended = command("translate", DEMO, BOOKS, "--memory", old)
+    assert ended.lines == ["老师读512本书。"]
+    assert "weft: line 1: numbers: the source has 37, the translation 512" in ended.err
+
+
+def test_what_a_glossary_doubts_stands_in_the_file(
+    command: Command, old: Path, tmp_path: Path
+) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("tea\t茶叶\n", "utf-8")
+    messages = tmp_path / "app.po"
+    messages.write_text(f'msgid ""\nmsgstr ""\n\nmsgid "{TEA}"\nmsgstr ""\n', "utf-8")
+    command("translate", DEMO, messages, "--memory", old, "--glossary", terms)
+    written = (tmp_path / "app.zh.po").read_text("utf-8")
+    said = f"Term tea ({terms}:1): missing; the unit of the memory has it so."
+    assert f"# Translation memory: {said}\n#, fuzzy\n" in written
+
+
 def test_documents_have_their_tags_round_the_words_of_a_unit(
     command: Command, old: Path, tmp_path: Path
 ) -> None:

@@ -1,11 +1,13 @@
 """A translation as a document takes it: nothing lost, and each doubt a sentence."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from weft.predict.document import for_document
 from weft.predict.prediction import Prediction
+from weft.predict.terms import TermUse
 from weft.predict.words import SourceWord, WordReport
 
 
@@ -43,6 +45,14 @@ def test_every_mark_is_a_remark(marks: dict[str, object], said: str) -> None:
     assert said in remark
     assert remark[0].isupper()
     assert remark.endswith(".")
+
+
+def test_what_became_of_a_term_is_a_remark() -> None:
+    used = TermUse("cat", 2, 5, ("Katze",), "Katze", "used", "t.tsv:1")
+    lost = replace(used, used="", status="missing", reason="it is not there")
+    uses = [used, lost]
+    (remark,) = for_document("a cat", prediction("Hund", terms=uses)).doubt.remarks
+    assert remark == "Term cat (t.tsv:1): missing; it is not there."
 
 
 def test_words_become_an_alignment() -> None:

@@ -325,6 +325,23 @@ def test_a_term_twice_in_the_source_is_needed_twice() -> None:
     assert not row.found.lacks("Katze und Katze")
 
 
+@pytest.mark.parametrize(
+    ("translation", "said"),
+    [
+        ("Katzen", "; for Katzen to count, too, give the row inflection: yes"),
+        ("Eine Wildkatze.", "; for Wildkatze to count, too, write Katze|Wildkatze"),
+        ("Hund", "it does not stand there as a word"),
+    ],
+)
+def test_a_longer_word_in_its_place_is_told_with_the_remedy(
+    translation: str, said: str
+) -> None:
+    row = row_of(rows(("cat", "Katze")), "a cat")
+    (use,) = uses(row, translation)
+    assert use.status == "missing"
+    assert use.reason.endswith(said)
+
+
 def test_terms_that_share_a_target_are_lacking_together() -> None:
     row = row_of(rows(("cat", "Katze"), ("mat", "Matte")), "cat on cat, mat")
     assert row.found is not None

@@ -55,7 +55,7 @@ def translate_document(
     page = None
     if asked.review is not None:
         page = open_review(asked.review, asked.path, output, found)
-    settings = _with_alignments(document, settings, found, asked.as_json)
+    settings = _with_alignments(document, settings, found, asked)
     facts = models.facts(sha256(content).hexdigest(), settings, found)
     facts |= {"json": asked.as_json, "columns": list(asked.columns)}
     done = _write(document, output, settings, found, facts)
@@ -146,9 +146,11 @@ def _with_alignments(
     document: "Document[bytes]",
     settings: "DecodingSettings",
     found: Opened,
-    as_json: bool,
+    asked: Asked,
 ) -> "DecodingSettings":
-    """Return the settings, with alignments where they are of use and the model has them."""
+    """Return the settings, with alignments where they are of use and the model has them: also for
+    a page or JSON, which mark words.
+    """
     from weft.documents.driver import needs_alignment
 
     is_needed = needs_alignment(document)
@@ -159,7 +161,8 @@ def _with_alignments(
                 "tags and placeholders inside sentences go to proportional places"
             )
         return settings
-    wanted = is_needed or as_json or settings.alignments
+    marks_words = asked.as_json or asked.review is not None
+    wanted = is_needed or marks_words or settings.alignments
     return replace(settings, alignments=wanted)
 
 

@@ -185,6 +185,22 @@ def find_words(text: str, occurrences: Sequence[Occurrence]) -> list[Standing]:
     return standing
 
 
+def word_with(text: str, part: str) -> str:
+    """Return the first word of a text that has a term in it and is longer; "" where none is."""
+    lowered, part = lowered_text(text), lowered_text(part)
+    start = lowered.find(part)
+    while start >= 0:
+        begin, end = start, start + len(part)
+        while begin > 0 and are_joined(text[begin - 1], text[begin]):
+            begin -= 1
+        while end < len(text) and are_joined(text[end - 1], text[end]):
+            end += 1
+        if end - begin > len(part):
+            return text[begin:end]
+        start = lowered.find(part, start + 1)
+    return ""
+
+
 def alike(occurrences: Sequence[Occurrence]) -> list[list[int]]:
     """Group the numbers of terms by their targets: those that have one in common are together."""
     groups: list[tuple[set[str], list[int]]] = []

@@ -92,11 +92,14 @@ def remarks(text: str, prediction: Prediction) -> Iterator[str]:
 
 
 def _of_phrases(prediction: Prediction) -> Iterator[str]:
-    """Yield what is suspected to be left out, and what is said twice."""
+    """Yield what may be left out, what is said twice, and the terms that are not as demanded."""
     if prediction.omitted:
         yield f"Nothing seems to be written from: {in_words(prediction.omitted)}."
     for phrase in prediction.doubled or ():
         yield f"It says a phrase twice: {phrase}."
+    for use in prediction.terms or ():
+        if use.reason:
+            yield f"Term {use.source} ({use.where}): {use.status}; {use.reason}."
 
 
 def _offers(text: str, prediction: Prediction) -> Iterator[Offer]:

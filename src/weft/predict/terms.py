@@ -16,6 +16,7 @@ from weft.data.glossary import (
     alike,
     find_words,
     lowered_text,
+    word_with,
 )
 from weft.data.hints import TermHint, target_ids
 from weft.data.scripts import is_spaceless_letter
@@ -249,12 +250,16 @@ class RowTerms:
         return token
 
     def uses(
-        self, translation: str, tokens: Sequence[int], support: Floats | None
+        self,
+        translation: str,
+        tokens: Sequence[int],
+        support: Floats | None,
+        is_given: bool = False,
     ) -> Iterator[TermUse]:
         """Yield what became of the terms, places counted in the line.
 
         `tokens` are those of the translation, `support` (T, S) how much each source token supports
-        each of them, if known.
+        each of them, if known. One that `is_given` was not searched, but taken from a memory.
         """
         found = self._found(translation)
         spans = TokenSpans(self.finder.tgt_tokenizer, tokens, translation)
@@ -264,6 +269,10 @@ class RowTerms:
             used = one.own
             wrote = [spans.of(place.start, place.end) for place in one.places]
             status, reason = self._status(number, one, translation, wrote, support)
+            if reason and is_given:
+                reason = "the unit of the memory has it so"
+            if status == "missing":
+                reason += _remedy(occurrence, translation)
             yield TermUse(
                 occurrence.source,
                 occurrence.start,
@@ -293,7 +302,10 @@ class RowTerms:
         if found.is_doubled:
             return "doubled", f"it stands {len(found.places)} times"
         if support is not None and not self._is_in_place(number, wrote, support):
-            return "elsewhere", "the alignment has it come from other words"
+            return (
+                "elsewhere",
+                "the model seems to have written it for other words of the source",
+            )
         return "used", ""
 
     def _why_missing(self, number: int) -> str:
@@ -305,7 +317,7 @@ class RowTerms:
             return "the model's tokens cannot write it as it stands"
         if self._each[number] is None:
             return "the sentence has too many terms"
-        return "it stands there as a part of another word"
+        return "it does not stand there as a word"
 
     def _is_in_place(
         self, number: int, wrote: Sequence[tuple[int, int] | None], support: Floats
@@ -366,6 +378,19 @@ def _those_of(standing: Sequence[Standing], words: Sequence[str]) -> list[Standi
     """Return the places of some words."""
     wanted = _words_of([words])
     return [one for one in standing if one.word in wanted]
+
+
+def _remedy(occurrence: Occurrence, translation: str) -> str:
+    """Return what to write into the glossary where a longer word stands in a term's place; nothing
+    where none does.
+    """
+    for target in occurrence.targets:
+        longer = word_with(translation, target)
+        if longer.lower().startswith(target.lower()):
+            return f"; for {longer} to count, too, give the row inflection: yes"
+        if longer:
+            return f"; for {longer} to count, too, write {target}|{longer}"
+    return ""
 
 
 def _is_open(occurrence: Occurrence) -> bool:

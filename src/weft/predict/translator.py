@@ -629,10 +629,10 @@ class Translator(TellsLanguages, LooksInside):
         return [word for word in unknown if word in own]
 
     def _numbers(self, text: str, prediction: Prediction) -> Difference | None:
-        """Return the numbers that differ; None where none does, or a person wrote the translation
-        or there is none.
+        """Return the numbers that differ, also from what a person once wrote; None where none does,
+        or there is no translation.
         """
-        if prediction.is_taken or not prediction.text.strip():
+        if not prediction.text.strip():
             return None
         languages = self.src_lang, self.tgt_lang
         return difference(text, prediction.text, languages) or None
@@ -798,14 +798,12 @@ class Translator(TellsLanguages, LooksInside):
             found = support[row][0] if support is not None else None
             (translation,) = self._texts_of(row, [hypothesis])
             place = start
-            for use in row.found.uses(translation, hypothesis.ids, found):
+            is_given = row.given is not None
+            for use in row.found.uses(translation, hypothesis.ids, found, is_given):
                 begin = text.find(use.source, place)
                 place = begin if begin >= 0 else place
                 end = place + len(use.source)
-                reason = use.reason
-                if row.given is not None and reason:
-                    reason = "the unit of the memory has it so"
-                uses.append(replace(use, start=place, end=end, reason=reason))
+                uses.append(replace(use, start=place, end=end))
                 place = end
         return every
 
