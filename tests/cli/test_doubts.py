@@ -106,6 +106,9 @@ def test_a_review_shows_lines_side_by_side(
     )
     again = command("translate", judging_folder, "cat.", "--review", page)
     assert (again.code, page.read_text().count("<article")) == (0, 1)
+    assert again.messages[-1].endswith(
+        ": 1 translation side by side; a browser opens it"
+    )
     named = command("translate", judging_folder, "cat.", "--review", tmp_path / "r.txt")
     assert (named.code, "must end in .html" in named.err) == (2, True)
 

@@ -45,6 +45,60 @@ def test_a_glossary_that_has_nothing_of_the_text_is_said(
     assert "glossary" not in command("translate", DEMO, "We drink tea.").err
 
 
+def test_a_glossary_of_the_other_direction_is_told(
+    command: Command, tmp_path: Path
+) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("茶\ttea\n", "utf-8")
+    said = "words of its other side are: exchange its columns"
+    assert said in command("translate", DEMO, "We drink tea.", "--glossary", terms).err
+    page = tmp_path / "page.html"
+    page.write_text("<p>We drink tea.</p>", "utf-8")
+    assert said in command("translate", DEMO, page, "--glossary", terms).err
+    other = command("translate", DEMO, "We drink milk.", "--glossary", terms).err
+    assert "none of its terms" in other
+    assert said not in other
+
+
+def test_two_rows_of_one_source_are_told_as_alternatives(
+    command: Command, tmp_path: Path
+) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("tea\t茶\nmilk\t奶\nTea\t茶水\nmilk\t牛奶\n", "utf-8")
+    ended = command("translate", DEMO, "We drink tea.", "--glossary", terms)
+    where = f"({terms}:1 and {terms}:3); 1 more such terms"
+    assert f"weft: glossary: tea: either of 茶, 茶水 is taken {where}" in ended.messages
+
+
+def test_semicolons_in_a_tsv_are_read_and_told(
+    command: Command, tmp_path: Path
+) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("tea;茶水\nbook;书籍\n", "utf-8")
+    ended = command("translate", DEMO, "We drink tea.", "--glossary", terms)
+    assert "茶水" in ended.lines[0]
+    said = "its rows have semicolons in the place of TABs, and are read so"
+    assert f"weft: {terms}: {said}" in ended.messages
+    terms.write_text("tea\nbook\n", "utf-8")
+    ended = command("translate", DEMO, "We drink tea.", "--glossary", terms)
+    assert (
+        f"weft: {terms}: no row has a target: each of its terms stays as it is"
+        in ended.messages
+    )
+
+
+def test_an_option_of_one_value_that_is_given_twice_is_refused(
+    command: Command, terms: Path, tmp_path: Path
+) -> None:
+    twice = ("--output", tmp_path / "a.txt", "--out", tmp_path / "b.txt")
+    ended = command("translate", DEMO, TEXT, *twice)
+    said = "weft: --output is given twice and takes one value; leave one out"
+    assert (ended.code, ended.messages) == (2, [said])
+    # flags and what is repeatable may stand twice, and what follows -- is text
+    both = ("--glossary", terms, "--glossary", terms, "--json", "--json")
+    assert command("translate", DEMO, *both, "--", "--seed").code == 0
+
+
 def test_each_line_of_json_says_what_became_of_its_terms(
     command: Command, terms: Path
 ) -> None:

@@ -301,4 +301,6 @@ def test_near_units_of_a_document_stand_with_their_place(
     near = [line for line in ended.messages if ": near (" in line]
     unit = f"{old}:3 has 'The teacher bought a book.': '买书。'"
     assert near == [f"weft: line {n}: near (83%): {unit}" for n in range(2, 7)]
-    assert "weft: 1 more near matches; --json lists them all" in ended.messages
+    assert (
+        "weft: 1 more near matches; --json or --review lists them all" in ended.messages
+    )

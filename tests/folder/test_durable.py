@@ -468,6 +468,18 @@ def test_a_growing_file_goes_on_after_its_last_whole_line(
     assert names(tmp_path) == ["a"]
 
 
+def test_what_it_began_with_is_named_where_that_is_known(tmp_path: Path) -> None:
+    begun = {"names of memories": ["a.tmx", "b.tmx"], "memories": ["1", "2"]}
+    with pytest.raises(StoppedError):
+        grown(tmp_path / "a", LINES, begun, 3)
+    other = {"names of memories": ["c.tmx"], "memories": ["3"]}
+    said = r"started with another memory \(it was a.tmx, b.tmx\); give the same, or"
+    with pytest.raises(UsageError, match=said):
+        grown(tmp_path / "a", LINES, other)
+    # the name alone does not count
+    assert grown(tmp_path / "a", LINES, begun | {"names of memories": ["c"]}) == 3
+
+
 @pytest.mark.parametrize("damage", ["another", "broken", "absent", "list"])
 def test_what_began_with_other_facts_is_kept_and_said(
     tmp_path: Path, damage: str

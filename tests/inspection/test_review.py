@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,19 @@ def test_without_learned_quality_it_says_what_the_numbers_are() -> None:
     html = review(Reviewed("1", SOURCE, TRANSLATION, None, (), [plain]), learned=False)
     assert "plain probability" in html.page()
     assert '<mark class="doubtful" title="30%; from: The">Der</mark>' in html.page()
+
+
+def test_the_legend_has_omissions_only_where_they_can_be_told() -> None:
+    said = "perhaps left out"
+    assert said in review(SURE).page()
+    assert said not in review(SURE, learned=False).page()
+
+
+def test_marks_of_punctuation_are_not_listed_among_doubtful_words() -> None:
+    row = replace(DOUBTFUL, words=[word("Ball", 0.12), word(".", 0.2)])
+    html = review(row).page()
+    assert ">doubtful: Ball 12%<" in html
+    assert '<mark class="very" title="20%; from no word of the source">.</mark>' in html
 
 
 def test_nothing_of_a_text_acts_in_it() -> None:

@@ -28,6 +28,8 @@ class Command(TyperCommand):
         """Parse the arguments with second names replaced; what follows `--` is text."""
         end = args.index("--") if "--" in args else len(args)
         named = [self._first_name(word) for word in args[:end]]
+        _, _, given = self.make_parser(ctx).parse_args([*named, *args[end:]])
+        _refuse_twice(given)
         return super().parse_args(ctx, named + args[end:])
 
     def invoke(self, ctx: Any) -> Any:
@@ -137,6 +139,22 @@ class Group(TyperGroup):
         lines.append("")
         lines += wrapped(MORE, width)
         formatter.write("\n".join(lines) + "\n")
+
+
+def _refuse_twice(given: Iterable[Any]) -> None:
+    """Raise UsageError for an option that takes one value and has several: all but the last would
+    be dropped.
+    """
+    seen: set[str] = set()
+    for parameter in _of_kind("option", given):
+        if parameter.multiple or parameter.is_flag or parameter.count:
+            continue
+        name = max(parameter.opts, key=len)
+        if name in seen:
+            raise UsageError(
+                f"{name} is given twice and takes one value; leave one out"
+            )
+        seen.add(name)
 
 
 def _width() -> int:

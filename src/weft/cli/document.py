@@ -59,7 +59,7 @@ def translate_document(
     facts = models.facts(sha256(content).hexdigest(), settings, found)
     facts |= {"json": asked.as_json, "columns": list(asked.columns)}
     done = _write(document, output, settings, found, facts)
-    report(document, done, output, found, asked.as_json)
+    report(document, done, output, found, asked.as_json, asked.review)
     if page is not None:
         for number, text in first_places(document):
             segment = document.segments[number]

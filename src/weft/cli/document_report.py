@@ -29,6 +29,7 @@ def report(
     output: Path,
     found: Opened,
     as_json: bool,
+    review: Path | None = None,
 ) -> None:
     """Print what the model doubts, what is not translated, and how much is; the segments, too,
     where they are asked for.
@@ -38,9 +39,10 @@ def report(
             for line in _objects(document, done):
                 out.write(line)
     else:
-        _show(_doubtful(document, done), "doubts; --json lists them all")
+        where = f"{review} has" if review is not None else "--json or --review lists"
+        _show(_doubtful(document, done), f"doubts; {where} them all")
         near = _near(document, done)
-        _show(near, "near matches; --json lists them all", _MOST_NEAR)
+        _show(near, f"near matches; {where} them all", _MOST_NEAR)
     guesses = Guesses(unit="")
     for number, text in first_places(document):
         one = done.of[text]
@@ -50,6 +52,7 @@ def report(
         if one.terms is not None:
             guesses.see_terms(use["status"] for use in one.terms)
         guesses.see_memory(one.uses, bool(one.taken))
+        guesses.see_source(text, found.model.glossary)
     for line in guesses.few() if as_json else guesses.lines():
         remark(f"weft: {line}")
     notes = [f"{note.place}: {note.text}" for note in document.notes]

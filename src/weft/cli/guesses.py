@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from weft.data.glossary import Glossary
     from weft.predict.classifier import Classification
     from weft.predict.memory_use import MemoryUse
     from weft.predict.prediction import Prediction
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 10  # words that are named
 MOST_NUMBERS = 5  # lines that are named
 MOST_KEPT = 10_000  # words that are counted
+MOST_LOOKED_AT = 1_000  # texts in which the other side of a glossary is looked for
 USUALLY_UNSURE = (
     0.1  # the share of unsure answers that needs no note; of dev, 0.05 are unsure
 )
@@ -39,6 +41,7 @@ class Guesses:
         self.numbers: list[str] = []  # of the first lines with such words
         # terms of a glossary, by what became of them; None without one
         self.terms: Counter[str] | None = None
+        self.is_reversed = False  # whether words of the glossary's targets are there
         self.memory: Counter[str] | None = (
             None  # of texts, by what a memory has of them
         )
@@ -84,6 +87,14 @@ class Guesses:
         if self.terms is None:
             self.terms = Counter()
         self.terms.update(statuses)
+
+    def see_source(self, text: str, glossary: "Glossary | None") -> None:
+        """Look whether a text has words of the wrong side of a glossary, as long as it has none of
+        the right one.
+        """
+        is_open = not self.terms and not self.is_reversed
+        if glossary is not None and is_open and self.texts <= MOST_LOOKED_AT:
+            self.is_reversed = bool(glossary.reversed.find(text))
 
     def see_words(self, qualities: Iterable[float | None]) -> None:
         """Count the words of a translation, and those that are rather wrong than right."""
@@ -172,7 +183,8 @@ class Guesses:
         first = list(self.unsure_names)[:MOST_NUMBERS]
         which = _which(self.unit, first, len(self.unsure_names))
         texts = f"{self.unsure:,} of {self.texts:,} texts ({which})"
-        return [f"note: of {texts} the model is less sure than usual; look them over"]
+        them = "them" if self.unsure > 1 else "it"
+        return [f"note: of {texts} the model is less sure than usual; look {them} over"]
 
     def _of_quality(self) -> list[str]:
         """Say how many words are doubtful, and how many are expected to be right in all."""
@@ -191,7 +203,10 @@ class Guesses:
         if self.terms is None:
             return []
         if not self.terms:
-            return ["glossary: none of its terms is in the source"]
+            none = "glossary: none of its terms is in the source"
+            if self.is_reversed:
+                none += "; words of its other side are: exchange its columns"
+            return [none]
         total = self.terms.total()
         parts = [f"{count:,} {status}" for status, count in self.terms.most_common()]
         counted = f"{total:,} terms" if total > 1 else "1 term"

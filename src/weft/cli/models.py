@@ -77,6 +77,8 @@ class Translators:
         return {
             **facts_of(self.folder, sha256),
             **asdict(settings),
+            "names of glossaries": [str(path) for path in self.glossaries],
+            "names of memories": [str(path) for path in _files_of(self.memories)],
             "glossaries": [sha256_of(path) for path in self.glossaries],
             "memories": [sha256_of(path) for path in _files_of(self.memories)],
             "engine": found.model.engine is not None,
@@ -109,7 +111,12 @@ def glossary_for(model: "Translator", paths: Sequence[Path]) -> "Glossary":
         for note in glossary.notes:
             remark(f"weft: {path}: {note}")
         entries += glossary.entries
-    return Glossary(tuple(entries))
+    together = Glossary(tuple(entries))
+    doubled = list(together.alternatives())
+    if doubled:
+        more = f"; {len(doubled) - 1:,} more such terms" if len(doubled) > 1 else ""
+        remark(f"weft: glossary: {doubled[0]}{more}")
+    return together
 
 
 def memory_for(

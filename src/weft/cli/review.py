@@ -37,7 +37,8 @@ def open_review(
 def close_review(review: "Review") -> None:
     """Write the page, and say so."""
     review.write()
-    counted = f"{len(review.rows):,} translations side by side"
+    translations = "translations" if len(review.rows) != 1 else "translation"
+    counted = f"{len(review.rows):,} {translations} side by side"
     remark(f"weft: {review.path}: {counted}; a browser opens it")
 
 

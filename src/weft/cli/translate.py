@@ -234,6 +234,7 @@ def _translate_lines(
         for number, (prediction, line, row) in enumerate(triples, start=first + 1):
             name = named_row(number, row, form)
             guesses.see_translation(prediction, number, name)
+            guesses.see_source(line, model.glossary)
             said = doubts_of(prediction, line, found.task.config, settings)
             if source.is_short:
                 said += near_matches(prediction.memory)

@@ -7,13 +7,14 @@ and `avoid`. Alternatives stand between vertical bars, `a|b`.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
 from weft.data.formats.cells import Rows, find_quoting, read_csv, read_tab_separated
+from weft.data.formats.source import open_file
 from weft.data.formats.tbx import languages_in_tbx, read_tbx
 from weft.data.glossary_columns import (
     COLUMNS,
@@ -39,6 +40,7 @@ _ENDING = 1
 # but not one of these for the other: an importer is not imported
 _APART = {"r", "d"}
 _LONGER = 3
+_HEAD = 65536  # bytes by which the separator of a table is told
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,29 @@ class Glossary:
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
     kept_forms: tuple[str, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def reversed(self) -> "Glossary":
+        """Return the terms with their sides exchanged, those that have both."""
+        return Glossary(
+            tuple(
+                replace(one, sources=one.targets, targets=one.sources)
+                for one in self.entries
+                if one.targets
+            )
+        )
+
+    def alternatives(self) -> Iterator[str]:
+        """Yield each source that several rows give different targets, with all of these."""
+        rows: defaultdict[str, list[Entry]] = defaultdict(list)
+        for entry in self.entries:
+            for source in entry.sources:
+                rows[lowered_text(source)].append(entry)
+        for source, entries in rows.items():
+            if len({frozenset(entry.targets) for entry in entries}) > 1:
+                found = chain.from_iterable(e.targets or (source,) for e in entries)
+                places = " and ".join(entry.where for entry in entries[:2])
+                yield f"{source}: either of {', '.join(dict.fromkeys(found))} is taken ({places})"
 
     @cached_property
     def sha256(self) -> str:
@@ -239,6 +264,8 @@ def read_glossary(path: Path, src_lang: str, tgt_lang: str) -> Glossary:
         )
     if not entries:
         raise DataError(f"{path}: there is no term in it")
+    if len(entries) > 1 and not any(entry.targets for entry in entries):
+        notes.append("no row has a target: each of its terms stays as it is")
     return Glossary(tuple(entries), tuple(notes))
 
 
@@ -301,8 +328,19 @@ def _rows_of(path: Path) -> tuple[Rows, list[str]]:
     dropped = Counter[str]()
     if _ending(path) == ".csv":
         return read_csv(path, (), dropped), []
+    if _has_semicolons(path):
+        note = "its rows have semicolons in the place of TABs, and are read so"
+        return read_csv(path, (), dropped), [note]
     quoting = find_quoting(path)
     return read_tab_separated(path, quoting, dropped), list(quoting.notes)
+
+
+def _has_semicolons(path: Path) -> bool:
+    """Return whether each row of a file without a TAB has a semicolon, as some save a .csv."""
+    with open_file(path) as file:
+        head = file.read(_HEAD)
+    rows = [row for row in head.splitlines() if row.strip()]
+    return bool(rows) and b"\t" not in head and all(b";" in row for row in rows)
 
 
 def _whole(path: Path, line: int, cells: Sequence[str] | None) -> Sequence[str]:

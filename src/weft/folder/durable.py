@@ -167,6 +167,10 @@ def _record(path: Path) -> Path:
     return partial.with_name(f"{partial.name}.json")
 
 
+_NAMES = "names of "  # begins what is known of a fact, and is none itself
+_ONE_OF = {"memories": "memory", "glossaries": "glossary"}
+
+
 def _partial(path: Path) -> Path:
     return path.with_name(f"{path.name}.partial")
 
@@ -196,10 +200,21 @@ def _refuse_other_facts(partial: Path, record: Path, facts: Mapping[str, Any]) -
     if not isinstance(old, dict):
         old = {}
     changed = [key for key in new if key not in old or old[key] != new[key]]
+    changed = [key for key in changed if not key.startswith(_NAMES)]
     if changed:
+        listed = ", ".join(_what_it_was(key, old) for key in changed)
         raise UsageError(
-            f"{partial}: was started with another {', '.join(changed)}; give the same, or {remedy}"
+            f"{partial}: was started with another {listed}; give the same, or {remedy}"
         )
+
+
+def _what_it_was(key: str, old: Mapping[str, Any]) -> str:
+    """Return a fact that is another one now, with what it was where that says something."""
+    word = _ONE_OF.get(key, key)
+    names = old.get(_NAMES + key)
+    if not isinstance(names, list):
+        return word
+    return f"{word} (it was {', '.join(map(str, names)) or 'none'})"
 
 
 def _cut_to_whole_lines(file: BinaryIO) -> int:

@@ -19,6 +19,8 @@ _PAGE = {".html": "a page"}
 _VERY_DOUBTFUL = DOUBTFUL / 2
 _OURS = b'content="weft translate --review"'  # in the head of the page
 _HEAD = 2048  # bytes
+# of the legend, where the model can tell it
+_OMITTED = '<mark class="omitted">perhaps left out</mark> '
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class Review:
             "style": style,
             "title": escape(f"Review of {self.title}"),
             "summary": self._summary(),
+            "omitted": _OMITTED if self.is_learned else "",
             "all": f"{len(self.rows):,}",
             "doubted": f"{self.doubted:,}",
             "wordy": f"{self.wordy:,}",
@@ -248,7 +251,7 @@ def _more(one: Reviewed) -> Iterator[str]:
     words = [
         f"{escape(word['text'])} {_quality(word):.0%}"
         for word in one.words
-        if _is_doubtful(word)
+        if _is_doubtful(word) and any(map(str.isalnum, word["text"]))
     ]
     if words:
         yield f"doubtful: {', '.join(words)}"

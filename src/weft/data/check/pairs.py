@@ -343,7 +343,8 @@ def _coded(text: ParallelText) -> Iterator[Finding]:
         "inline-codes",
         f"{', '.join(text.coded)}: {counted(count, 'pairs')} ({100 * share:.1f} % of the text) had "
         "inline codes (tags of the original document), which were removed with their content",
-        "check some of these pairs: if the codes contained words, export the memory as plain text",
+        "this is for training alone, a translation memory keeps them; check some of these pairs: if the codes "
+        "contained words, export the memory as plain text",
         count,
     )
 
