@@ -461,6 +461,9 @@ def test_a_model_without_alignment_translates_all_the_same(
 # a glossary
 
 
+INSTEAD = "They take the place of house, the server's glossary."
+
+
 def test_what_a_memory_has_is_said(open_page: Any, server: StandIn) -> None:
     page = open_page()
     page.locator("#source").select_option("de")
@@ -488,7 +491,7 @@ def test_terms_are_typed_dropped_and_chosen(open_page: Any, server: StandIn) -> 
     result_of(page, "a pup\na cat")
     rows = [["hund", "pup"], ["katze", "kitten|puss"]]
     assert last_translation(server)["glossary"] == rows
-    assert page.locator("#terms-count").inner_text() == "Terms: 2."
+    assert page.locator("#terms-count").inner_text() == f"Terms: 2. {INSTEAD}"
     assert page.locator("#served-terms").is_disabled()  # one's own are in its place
     marked = page.locator(".word.term")
     assert marked.all_inner_texts() == ["pup"]
@@ -553,23 +556,80 @@ def test_what_is_read_of_terms_is_told(open_page: Any, server: StandIn) -> None:
     page.locator("#book").click()
     status = page.locator("#terms-count")
     for typed, said in (
-        ("hund = pup\nwindow: Luke\n", "Terms: 2. Without a translation, so kept as they are: “window: Luke”."),
-        ("hund\tpup", "Terms: 1."),
+        ("hund = pup\nwindow: Luke\n", "Terms: 2. Without a translation, so kept as they are: “window: Luke”. {}"),
+        ("hund\tpup", "Terms: 1. {}"),
         # as it is copied from a file
-        ("hund;pup\nkatze;puss", "Terms: 2."),
-        ("New York, NY", "Terms: 1. Without a translation, so kept as they are: “New York, NY”."),
+        ("hund;pup\nkatze;puss", "Terms: 2. {}"),
+        ("New York, NY", "Terms: 1. Without a translation, so kept as they are: “New York, NY”. {}"),
     ):  # fmt: skip
         page.locator("#terms").fill(typed)
         page.locator("#terms").blur()
-        status.get_by_text(said, exact=True).wait_for()
+        status.get_by_text(said.format(INSTEAD), exact=True).wait_for()
     load_terms(page, "t.csv", "source,note,target\nhund,a dog,pup\nkatze,,puss\n")
-    status.get_by_text("Terms: 2.", exact=True).wait_for()
+    status.get_by_text(f"Terms: 2. {INSTEAD}", exact=True).wait_for()
     load_terms(page, "t.csv", "hund,pup\n")
-    status.get_by_text("Terms: 1.", exact=True).wait_for()
+    status.get_by_text(f"Terms: 1. {INSTEAD}", exact=True).wait_for()
     load_terms(page, "t.tsv", "source\ttarget\tcase\nhund\tpup\tperhaps\n")
     page.wait_for_function("() => document.querySelector('#terms-count.refused')")
     assert status.inner_text() == "t.tsv:2: case is 'perhaps'; write yes or no"
     assert page.locator("#terms").input_value() == "hund = pup"
+
+
+def test_lines_that_are_no_terms_are_named_and_not_sent(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page(refused=True)
+    page.locator("#source").select_option("de")
+    translate(page, "Ein Hund", "a dog")
+    page.locator("#book").click()
+    status = page.locator("#terms-count.refused")
+    unread = "Not read, so not used: “= Köter”, “Hund = Köter = x”."
+    page.locator("#terms").fill("hund = pup\n= Köter\nHund = Köter = x")
+    page.locator("#terms").blur()
+    result_of(page, "a pup")
+    assert f"Terms: 1. {unread}" in status.inner_text()
+    assert last_translation(server)["glossary"] == [["hund", "pup"]]
+    assert page.locator("#complaint").is_hidden()
+    # where none is left, the server's glossary counts again
+    page.locator("#terms").fill("= Köter")
+    page.locator("#terms").blur()
+    result_of(page, "a dog")
+    assert status.inner_text().startswith("Not read, so not used: “= Köter”.")
+    assert page.locator("#served-terms").is_enabled()
+
+
+def test_of_a_table_that_cannot_be_read_nothing_counts(
+    open_page: Any, server: StandIn
+) -> None:
+    page = open_page(refused=True)
+    page.locator("#source").select_option("de")
+    translate(page, "Ein Hund", "a dog")
+    page.locator("#book").click()
+    page.locator("#terms").fill("hund = pup")
+    page.locator("#terms").blur()
+    result_of(page, "a pup")
+    page.locator("#terms").fill("source;target;case\nhund;pup;perhaps")
+    page.locator("#terms").blur()
+    result_of(page, "a dog")
+    said = page.locator("#terms-count.refused").inner_text()
+    assert said.startswith("terms.csv:2: case is 'perhaps'; write yes or no")
+    assert said.endswith(" None of these terms is used.")
+
+
+def test_terms_are_named_no_other_glossary_where_none_is_used(open_page: Any) -> None:
+    page = open_page()
+    page.locator("#source").select_option("de")
+    page.locator("#book").click()
+    for choice, said in (("law", INSTEAD.replace("house", "law")), ("-", "")):
+        page.locator("#served-terms").select_option(choice)
+        page.locator("#terms").fill(f"hund = {choice}")
+        page.locator("#terms").blur()
+        page.wait_for_function("() => document.querySelector('#served-terms').disabled")
+        told = page.locator("#terms-count").inner_text()
+        assert told == f"Terms: 1. {said}".strip()
+        page.locator("#terms").fill("")
+        page.locator("#terms").blur()
+        page.wait_for_function("() => !document.querySelector('#served-terms').disabled")  # fmt: skip
 
 
 def test_learned_doubt_is_shown(open_page: Any, server: StandIn) -> None:
@@ -702,6 +762,11 @@ def test_a_web_page_in_ascii_stays_in_ascii(open_page: Any) -> None:
 def test_files_that_cannot_be_read_say_why(open_page: Any, server: StandIn) -> None:
     page = open_page(refused=True)
     for name, content, reason in (
+        (
+            "old.PDF",
+            "x",
+            ".pdf is not translated here. Open it in Word, LibreOffice or the like, save it as .docx, and",
+        ),
         ("a.exe", "x", f"not translated here; these are: {', '.join(endings())}."),
         (
             "b.txt",

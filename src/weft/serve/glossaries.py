@@ -4,6 +4,7 @@ A file is for the languages that it names, or for all; the first one of a pair b
 translation of it, unless a request names another one, brings its own, or wants none.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -170,9 +171,16 @@ def sent_terms(name: str, content: bytes, pair: Pair) -> Glossary:
         try:
             found = read_glossary(path, *pair)
         except DataError as error:
-            raise InvalidRequest(str(error).replace(str(path), name), "file") from None
-    notes = [note.replace(str(path), name) for note in found.notes]
+            raise InvalidRequest(_without(folder, str(error)), "file") from None
+    notes = [_without(folder, note) for note in found.notes]
     return replace(found, notes=tuple(notes))
+
+
+def _without(folder: str, said: str) -> str:
+    """Return what is said of files in a folder, and commands with their names, without the folder:
+    it is the server's.
+    """
+    return said.replace(f"{folder}{os.sep}", "")
 
 
 def _own(rows: Sequence[Sequence[str]], pair: Pair) -> Glossary:

@@ -379,6 +379,12 @@ def test_a_file_of_terms_comes_back_as_terms(ask: TestClient) -> None:
     for name, content, status, said in (
         ("t.docx", "a", 400, "a glossary is a .tsv, .csv or .tbx file"),
         ("t.tsv", "source\ttarget\tcase\na\tb\tperhaps\n", 400, "t.tsv:2: case is"),
+        (
+            "a b.tsv",
+            "über\tabove\nfür\tfor\n".encode("cp1252"),
+            400,
+            "-t UTF-8 'a b.tsv' > 'utf8.a b.tsv'",
+        ),
         ("t.tsv", b"\x1f\x8b\x08", 400, "t.tsv: packed with gzip; unpack it"),
         ("t.tsv", "a\tb\n" * 1001, 413, "1,001 terms: at most 1,000"),
         ("t.tsv", "a" * 1_000_001, 413, "at most 1,000,000 bytes"),

@@ -8,6 +8,8 @@ import { ask, Refused, request } from "./server.js";
 const TOGETHER = 16; // texts of a request
 const LETTERS = 3000; // of a request, where it has more than one text
 const MEBI = 2 ** 20;
+// What a word processor and its like can open and save as something that is translated.
+const SAVED_AS = Object.entries({ ".pdf": ".docx", ".doc": ".docx", ".rtf": ".docx", ".xls": ".xlsx", ".ppt": ".pptx" });
 const NEVER = [400, 413]; // what is wrong with a file does not change
 
 let jobs = []; // of this page, also while another view is shown
@@ -19,6 +21,8 @@ const hasEnding = (name, endings) => endings.some((ending) => name.toLowerCase()
 
 // Why a file is not even sent; an empty string where it is.
 function reasonAgainst({ name, size }, { formats, limits }) {
+  const [kind, ending] = SAVED_AS.find(([kind]) => hasEnding(name, [kind])) ?? [];
+  if (!hasEnding(name, formats) && hasEnding(`x${ending}`, formats)) return say("file-save-as", { kind, ending });
   if (!hasEnding(name, formats)) return say("file-kind", { endings: listed(formats) });
   return size > limits.max_file ? say("file-large", { size: mebis(size), limit: mebis(limits.max_file) }) : "";
 }

@@ -4,10 +4,11 @@
 import { button, make, select } from "./element.js";
 import { count, listed, quoted, say } from "./say.js";
 import { ask } from "./server.js";
-import { ownRows, state } from "./text.js";
+import { ownRows, state, unreadLines } from "./text.js";
 
 const PAUSE = 700; // ms without a key, after which typed terms count
-const MOST = 8; // terms that are named
+const MOST = 8; // terms or lines that are named
+const PASTED = "terms.csv"; // how a table in the panel is named
 const COLUMNS = ["source", "target", "case", "inflection", "avoid"];
 
 // The glossaries of the server for a pair of languages; the first one is used unless another is chosen.
@@ -39,9 +40,11 @@ function asTyped(terms) {
   const hasRules = terms.some((term) => term.case || term.inflection || term.avoid);
   const cell = (value) => (typeof value === "boolean" ? (value ? "yes" : "") : value);
   if (hasRules) return [COLUMNS, ...terms.map((term) => COLUMNS.map((name) => cell(term[name])))].map((row) => row.join("\t")).join("\n");
-  const mark = terms.some(({ source }) => source.includes("=")) ? "\t" : " = ";
-  return terms.map(({ source, target }) => (target ? `${source}${mark}${target}` : source)).join("\n");
+  const mark = terms.some(({ source, target }) => `${source}${target}`.includes("=")) ? "\t" : " = ";
+  return terms.map(({ source, target }) => (target || mark === "\t" ? `${source}${mark}${target}` : source)).join("\n");
 }
+
+const named = (words) => listed(words.slice(0, MOST)) + (words.length > MOST ? " …" : "");
 
 const isHeader = ([source, target]) => source.toLowerCase() === "source" && target?.toLowerCase() === "target";
 
@@ -56,7 +59,7 @@ export function drawTerms(place, server, route, changed) {
   function settled() {
     clearTimeout(timer);
     if (state.terms.table === table.value) return;
-    if (isDivided(table.value)) return read(new File([table.value], "terms.csv"));
+    if (isDivided(table.value)) return read(new File([table.value], PASTED));
     state.terms.table = table.value;
     told();
     changed();
@@ -72,12 +75,16 @@ export function drawTerms(place, server, route, changed) {
     const terms = ownRows().filter((row) => !isHeader(row));
     const kept = terms.filter(([, target]) => !target).map(([source]) => quoted(source));
     if (choice) choice.disabled = terms.length > 0; // one's own are in its place
+    const unread = unreadLines().map((line) => quoted(line.trim()));
+    const usual = state.terms.name ?? servedFor(server, route)[0]; // "" for none
     const most = server.limits.max_terms;
     const said = [...notes];
     if (terms.length > most) said.unshift(say("terms-many", { count: count(terms.length), limit: count(most) }));
     else if (terms.length > 0) said.unshift(say("terms-count", { count: count(terms.length) }));
-    if (kept.length > 0) said.push(say("terms-kept", { terms: listed(kept.slice(0, MOST)) + (kept.length > MOST ? " …" : "") }));
-    tell(said.join(" "), terms.length > most);
+    if (kept.length > 0) said.push(say("terms-kept", { terms: named(kept) }));
+    if (unread.length > 0) said.push(say("terms-unread", { lines: named(unread) }));
+    if (terms.length > 0 && usual) said.push(say("terms-instead", { name: usual }));
+    tell(said.join(" "), terms.length > most || unread.length > 0);
   }
 
   function tell(text, isRefused) {
@@ -96,8 +103,17 @@ export function drawTerms(place, server, route, changed) {
       told(notes);
       changed();
     } catch (error) {
-      tell(error.message, true);
+      refuse(error.message, dropped);
     }
+  }
+
+  // What stands in the panel is what counts: of a table that stands there and cannot be read, nothing.
+  function refuse(reason, { name }) {
+    if (name !== PASTED) return tell(reason, true);
+    state.terms.table = "";
+    told();
+    tell(`${reason} ${say("terms-unused")}`, true);
+    changed();
   }
 
   const holds = (event) => event.dataTransfer?.types.includes("Files");

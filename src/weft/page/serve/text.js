@@ -15,13 +15,15 @@ export const state = {
   sample: { model: "", text: "" },
 };
 
-// The terms of one's own as rows of cells, which a TAB divides; where there is none, the first sign of equality.
-export const ownRows = () => rowsOf(state.terms.table);
+const ownLines = () => state.terms.table.split(/\r?\n/).filter((line) => line.trim() !== "");
+const cellsOf = (line) => line.split(line.includes("\t") ? "\t" : "=").map((cell) => cell.trim());
 
-function rowsOf(table) {
-  const lines = table.split(/\r?\n/).filter((line) => line.trim() !== "");
-  return lines.map((line) => (line.includes("\t") ? line.split("\t") : line.split(/=(.*)/s, 2)).map((cell) => cell.trim()));
-}
+// Whether a line is a term: it has a source, and where no TAB divides it, one sign of equality at most.
+const isTerm = (line) => cellsOf(line)[0] !== "" && (line.includes("\t") || cellsOf(line).length < 3);
+
+// The terms of one's own as rows of cells, and the lines that are none.
+export const ownRows = () => ownLines().filter(isTerm).map(cellsOf);
+export const unreadLines = () => ownLines().filter((line) => !isTerm(line));
 
 // What a request says of its glossary: undefined for that of the server.
 export function glossary() {
