@@ -278,7 +278,8 @@ def test_memories_terms_and_documents_say_how_they_are_used(
     assert use in command("check", memory).lines
     terms = tmp_path / "terms.tsv"
     terms.write_text("cat\tKatze\ndog\tHund\n")
-    use = f"if these are terms, not sentences: weft translate FOLDER TEXT --glossary {terms} uses it"
+    how = f"weft translate FOLDER TEXT --glossary {terms} uses it"
+    use = f"if these are terms, what is said of training does not count: {how}"
     assert use in command("check", terms).lines
     terms.write_text(
         "a cat that sleeps all day\teine Katze, die den ganzen Tag schläft\n"

@@ -1313,6 +1313,13 @@ def test_what_was_guessed_is_summed_up() -> None:
         guesses.see(Prediction("x", -1.0, 1, [], [], unsure=True), number, place)
     (unsure,) = guesses.lines()
     assert "of 2 of 2 texts (table 1, row 0; table 1, row 1) the model" in unsure
+    for number in range(3):
+        guesses.see(Prediction("x", -1.0, 1, [], []), number)
+    assert guesses.lines()[0].endswith("look them over")
+    guesses = Guesses()
+    for number in range(2):
+        guesses.see(Prediction("x", -1.0, 1, [], [], unsure=number < 1), number + 1)
+    assert guesses.lines()[0].endswith("look it over")
     guesses = Guesses()
     for number in range(20):  # as many as are to be expected
         guesses.see(Prediction("x", -1.0, 1, [], [], unsure=number < 2), number + 1)

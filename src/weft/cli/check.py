@@ -144,7 +144,7 @@ def _other_uses(data: Sequence[str], checkup: "Checkup") -> Iterator[str]:
     if kind.task == "translation":
         yield f"as a translation memory, {use.format('--memory')}"
     elif kind.table and sources["characters"]["median"] <= _SHORT:
-        yield f"if these are terms, not sentences: {use.format('--glossary')}"
+        yield f"if these are terms, what is said of training does not count: {use.format('--glossary')}"
 
 
 def _hidden(checkup: "Checkup") -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from weft.console.wording import remark
-from weft.errors import UsageError
+from weft.errors import DataError, UsageError
 
 _MOST_CHARS = 255  # of a file's name
 # types of file that are read as no text; the names of most of them are no words
@@ -31,13 +31,15 @@ def why_missing(path: Path, remedy: str = "") -> str:
 
 
 def refuse_files_as_texts(texts: Iterable[str]) -> None:
-    """Raise UsageError for texts that are names of files, by their ending; remark on any other that
-    a file has.
+    """Raise UsageError for texts that are names of files, by their ending; DataError, as --input
+    does, for a file that is read as no text. Remark on any other text that a file has as its name.
     """
     for text in texts:
         is_there = os.path.isfile(text)
         if _looks_like_name(text):
-            raise UsageError(f"{text}: {_about(Path(text), is_there)}")
+            said = f"{text}: {_about(Path(text), is_there)}"
+            is_unread = is_there and _is_closed(Path(text))
+            raise DataError(said) if is_unread else UsageError(said)
         if is_there:
             remark(f"weft: {text} is taken as a text; --input {text} reads the file")
 
@@ -61,13 +63,20 @@ def _endings() -> set[str]:
     return found
 
 
+def _is_closed(path: Path) -> bool:
+    from weft.data.formats.filetype import type_of_name
+
+    kind = type_of_name(path)
+    return kind is not None and kind.name in _CLOSED
+
+
 def _about(path: Path, is_there: bool) -> str:
     """Say what to do with a file that is given as a text."""
-    from weft.data.formats.filetype import how_to_translate, type_of_name
+    from weft.data.formats.filetype import better_first, type_of_name
 
     if not is_there:
         return why_missing(path, " (as a text, give it by standard input)")
     kind = type_of_name(path)
     if kind is not None and kind.name in _CLOSED:
-        return f"is {kind.words}; {kind.remedy}{how_to_translate(kind, path)}"
+        return f"is {kind.words}; {better_first(kind, path)}"
     return f"is a file; --input {path} reads it (as a text, give it by standard input)"

@@ -156,6 +156,7 @@ def look_at_kind(
     one_column = "one column: --input FILE --column NAME, or its number"
     from weft.data.formats.filetype import (
         HEAD_BYTES,
+        better_first,
         describe,
         how_to_translate,
         type_of,
@@ -182,7 +183,7 @@ def look_at_kind(
             f"else {kind.remedy}{how_to_translate(kind, path)}"
         )
         return
-    remedy = kind.remedy + how_to_translate(kind, path)
+    remedy = better_first(kind, path)
     if is_table(path):
         remedy = kind.remedy
         if has_columns:

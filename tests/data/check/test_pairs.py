@@ -302,6 +302,7 @@ def test_units_with_inline_codes_are_named(num_coded: int, severity: str) -> Non
     finding = found(text, "inline-codes")
     assert finding.severity == severity
     share = f"{num_coded}.0 % of the text"
+    assert "a translation memory keeps them" in finding.remedy
     counted = f"made.tmx: {num_coded} pairs ({share}) had inline codes"
     assert finding.message.startswith(counted)
 

@@ -92,6 +92,16 @@ def how_to_translate(kind: FileType, path: Path | None) -> str:
     return f"; named {name}, weft translate FOLDER {name} translates it"
 
 
+def better_first(kind: FileType, path: Path | None) -> str:
+    """Return the remedy for a file that is read as lines, and how weft translate takes it as a
+    document: that first where its format has a newer kind, which keeps all as it stands.
+    """
+    how = how_to_translate(kind, path)
+    if how.startswith("; saved as"):
+        return f"{how.removeprefix('; ')}; else {kind.remedy}"
+    return kind.remedy + how
+
+
 def type_of_name(path: Path) -> FileType | None:
     """Return the type that a file's name says; None for one that says nothing, or plain text."""
     stem, ending = split_ending(path.name.lower().removesuffix(".gz"))
