@@ -215,7 +215,8 @@ def word_with(text: str, part: str) -> str:
     lowered, part = lowered_text(text), lowered_text(part)
     start = lowered.find(part)
     while start >= 0:
-        begin, end = start, start + len(part)
+        begin = start
+        end = start + len(part)
         while begin > 0 and are_joined(text[begin - 1], text[begin]):
             begin -= 1
         while end < len(text) and are_joined(text[end - 1], text[end]):
@@ -339,7 +340,7 @@ def _has_semicolons(path: Path) -> bool:
     """Return whether each row of a file without a TAB has a semicolon, as some save a .csv."""
     with open_file(path) as file:
         head = file.read(_HEAD)
-    rows = [row for row in head.splitlines() if row.strip()]
+    rows = [row for row in head.split(b"\n") if row.strip()]
     return bool(rows) and b"\t" not in head and all(b";" in row for row in rows)
 
 
