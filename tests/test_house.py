@@ -125,7 +125,9 @@ training.budget: config folder.durable training.schedule training.trainer
 predict: config data decoding engine predict
 predict.document: documents predict
 documents: documents
-documents.units: data.memory data.scripts documents
+documents.units: data.formats data.memory data.scripts documents
+documents.coded: data.formats documents
+documents.standing: data.formats data.memory data.substitution documents
 documents.kept: data.kept documents
 documents.numbers: data.numbers documents
 documents.formats.bilingual.units: data.languages documents

@@ -125,11 +125,17 @@ def reviewed_text(
 
 
 def _of_numbers(mended: "Mended") -> list[str]:
-    """Return the doubts about the numbers of a segment, as the terminal has doubts."""
-    return [
-        f"numbers: {remark[0].lower()}{remark[1:].rstrip('.')}"
-        for remark in mended.numbers.remarks()
-    ]
+    """Return the doubts about the numbers and tags of a segment, as the terminal has doubts."""
+    doubts = [f"numbers: {_as_doubt(remark)}" for remark in mended.numbers.remarks()]
+    if mended.is_placed_anew:
+        from weft.documents.writing import PLACED_ANEW
+
+        doubts.append(f"memory: {_as_doubt(PLACED_ANEW)}")
+    return doubts
+
+
+def _as_doubt(remark: str) -> str:
+    return remark[0].lower() + remark[1:].rstrip(".")
 
 
 def first_places(document: "Document[bytes]") -> Iterator[tuple[int, str]]:

@@ -102,7 +102,8 @@ PartsOf: TypeAlias = Callable[[str, str], Iterable[UnitPart]]
 class Units:
     """Sources and targets, and where each unit stands: the place of its file among `files`, and its
     line, or in the files `by_unit` its own number. The first units may be parts of later ones; of
-    these there is what they are with their markup.
+    these there is what they are with their markup. Units that codes were taken out of are `coded`,
+    and their sides are there with the marks of these, too.
     """
 
     files: list[str] = field(default_factory=list)
@@ -113,6 +114,9 @@ class Units:
     lines: "array[int]" = field(default_factory=lambda: array("q"))
     raw_sources: Texts = field(default_factory=Texts)
     raw_targets: Texts = field(default_factory=Texts)
+    coded: "array[int]" = field(default_factory=lambda: array("q"))
+    coded_sources: Texts = field(default_factory=Texts)
+    coded_targets: Texts = field(default_factory=Texts)
 
     @property
     def num_parts(self) -> int:
@@ -129,20 +133,23 @@ class Units:
         self.file_of.append(file)
         self.lines.append(line)
 
+    def add_marked(self, source: str, target: str) -> None:
+        """Add the sides of the last unit with the marks of its codes."""
+        self.coded.append(len(self) - 1)
+        self.coded_sources.append(source)
+        self.coded_targets.append(target)
+
     def with_parts(self, parts_of: PartsOf) -> "Units":
         """Return the units behind their parts, if they have any."""
         parts = Units(self.files, self.by_unit)
+        coded = 0
         for number in range(len(self)):
             found = parts_of(self.sources[number], self.targets[number])
-            for part in found:
-                parts.add(
-                    part.source,
-                    part.target,
-                    self.file_of[number],
-                    self.lines[number],
-                )
-                parts.raw_sources.append(part.raw_source)
-                parts.raw_targets.append(part.raw_target)
+            parts._add_parts(found, self, number)
+            if coded < len(self.coded) and self.coded[coded] == number:
+                sides = self.coded_sources[coded], self.coded_targets[coded]
+                parts._add_parts(parts_of(*sides), self, number)
+                coded += 1
         if not parts.num_parts:
             return self
         parts.sources.extend(self.sources)
@@ -150,6 +157,17 @@ class Units:
         parts.file_of.extend(self.file_of)
         parts.lines.extend(self.lines)
         return parts
+
+    def _add_parts(
+        self, found: Iterable[UnitPart], units: "Units", number: int
+    ) -> None:
+        """Add the parts of another one's unit."""
+        for part in found:
+            self.add(
+                part.source, part.target, units.file_of[number], units.lines[number]
+            )
+            self.raw_sources.append(part.raw_source)
+            self.raw_targets.append(part.raw_target)
 
     def where(self, number: int) -> str:
         """Say where a unit stands, as `ParallelText.where` does."""
@@ -402,6 +420,8 @@ def _read_units(item: str, pairs: OpenPairs, units: Units) -> Iterator[str]:
         tgt = on_one_line(target)
         if src and tgt:
             units.add(src, tgt, file, line)
+            if pairs.marked:
+                units.add_marked(*pairs.marked)
         else:
             empty += 1
     if len(units) == before:

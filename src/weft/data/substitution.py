@@ -5,7 +5,7 @@ sides and alike, and the number is of the same plural as before.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.data.languages import UNKNOWN, primary
 
@@ -66,6 +66,20 @@ def substituted(source: str, target: str, text: str, tgt_lang: str) -> str | Non
     if any(slot[0] in changed and _is_bound(slot, target) for slot in places):
         return None
     return _SLOT.sub(lambda slot: changed.get(slot[0], slot[0]), target)
+
+
+def exchange(text: str, words: Mapping[str, str]) -> str:
+    """Return a text with the numbers of some words in the place of those of others, each word with
+    that whose numbers take their place.
+    """
+    changed = {
+        before: after
+        for old, new in words.items()
+        for before, after in zip(_slots(old), _slots(new), strict=True)
+    }
+    if not changed:
+        return text
+    return _SLOT.sub(lambda slot: changed.get(slot[0], slot[0]), text)
 
 
 def _slots(text: str) -> Sequence[str]:

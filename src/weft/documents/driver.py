@@ -61,12 +61,13 @@ def mended(
 
 def mended_segment(segment: Segment, translated: Translated) -> Mended:
     """Return what a segment became: the target that a memory has of it as it stands, with its
-    markup, else the translation, put right.
+    markup, else the translation, put right; so, too, where a number of that had to be.
     """
+    mended = mend(segment, translated)
     stood = as_it_stood(segment, translated.stands)
-    if stood is not None:
-        return Mended(segment, translated, stood=stood)
-    return mend(segment, translated)
+    if stood is None or mended.numbers.put_back:
+        return mended
+    return Mended(segment, translated, mended.numbers, stood.text, stood.shown)
 
 
 def write_mended(

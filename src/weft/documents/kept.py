@@ -84,10 +84,10 @@ def with_kept(segment: Segment, forms: Collection[str]) -> Segment:
 def _is_known(item: Item, forms: Collection[str]) -> bool:
     if item.kind is not Kind.KEPT or len(item.raw) > _LONGEST:
         return False
-    return form_of(_core(item.raw)) in forms
+    return form_of(core_of(item.raw)) in forms
 
 
-def _core(raw: str) -> str:
+def core_of(raw: str) -> str:
     """Return a placeholder without the marks that it came with."""
     return bare(raw.lstrip(",;:–— ") if raw[:1] in ",;–—" else raw)
 
@@ -117,7 +117,7 @@ class _Text:
             number_of[number] = len(items)
             items.append(replace(item, start=start, end=self._length))
         self._copy(len(self._segment.text))
-        kept = (_core(self._segment.items[number].raw) for number in self._known)
+        kept = (core_of(self._segment.items[number].raw) for number in self._known)
         return replace(
             self._segment,
             text="".join(self._parts),

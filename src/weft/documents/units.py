@@ -6,11 +6,12 @@ import re
 from collections.abc import Collection
 from functools import partial
 
+from weft.data.formats.codes import has_any
 from weft.data.memory import PartsOf, UnitPart
 from weft.data.scripts import is_spaceless_letter
 from weft.documents.document import Item, Segment
 from weft.documents.kept import read_by
-from weft.documents.standing import READERS
+from weft.documents.standing import readers_of
 
 # what markup, placeholders and addresses have, and most text has not
 _SIGN = re.compile(r"[{<&%`*\\|$@#]|://")
@@ -28,26 +29,29 @@ def words_of_unit(
 ) -> list[UnitPart]:
     """Return the segments of a unit's source with those of its target, as each reader of messages
     has them, with the forms that each reading knows; none where it has no markup, or another number
-    of segments on either side.
+    of segments on either side. Text with the marks of codes is read by these.
     """
-    if not _SIGN.search(source):
+    is_coded = has_any(source + target)
+    if not is_coded and not _SIGN.search(source):
         return []
     parts: dict[UnitPart, None] = {}
-    for read in READERS:
+    for read in readers_of(source + target):
         both = read(source), read(target)
         for forms in readings:
             sources, targets = (read_by(one, forms).segments for one in both)
             if len(sources) != len(targets):
                 continue
             for pair in zip(sources, targets, strict=True):
-                if pair[0].text != source or pair[0].kept:
-                    parts[_part(*pair)] = None
+                if is_coded or pair[0].text != source or pair[0].kept:
+                    # of a code by itself only the text of the whole unit has the mark
+                    raws = (source, target) if is_coded else None
+                    parts[_part(*pair, raws)] = None
     return list(parts)
 
 
-def _part(source: Segment, target: Segment) -> UnitPart:
+def _part(source: Segment, target: Segment, raws: tuple[str, str] | None) -> UnitPart:
     words = _without_gaps(target)
-    return UnitPart(source.text, words, source.source, target.source)
+    return UnitPart(source.text, words, *(raws or (source.source, target.source)))
 
 
 def _without_gaps(segment: Segment) -> str:

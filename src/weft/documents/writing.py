@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 from itertools import accumulate
@@ -28,25 +28,41 @@ _MARK = re.compile(r"([,;:])\s+")
 _CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff60\U00020000-\U0003ffff]")
 _KANA = re.compile("[\u3041-\u30ff]")
 _TAG = re.compile(r"<[^<>]*>")
+PLACED_ANEW = "Tags of a unit of the memory were placed by the alignment."
 
 
 @dataclass(frozen=True)
 class Mended:
     """A segment and its translation, in which all is that has to be, and what that took.
 
-    What `stood` in a file before, with its markup, is written as it is.
+    What `stood` in a file before, with its markup, is written as it is, and `stood_shown` to a
+    person.
     """
 
     segment: Segment
     translated: Translated
     numbers: Numbers = NO_NUMBERS
     stood: str | None = None
+    stood_shown: str = ""
 
     @property
     def doubt(self) -> Doubt:
-        """Return the doubt of the translation, with the remarks on its numbers."""
+        """Return the doubt of the translation, with the remarks on its numbers and tags."""
         doubt = self.translated.doubt
-        return replace(doubt, remarks=(*doubt.remarks, *self.numbers.remarks()))
+        return replace(doubt, remarks=(*doubt.remarks, *self.remarks()))
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what a person should check of its numbers and tags, each a sentence."""
+        yield from self.numbers.remarks()
+        if self.is_placed_anew:
+            yield PLACED_ANEW
+
+    @property
+    def is_placed_anew(self) -> bool:
+        """Return whether a memory has the words, but not the places of the items among them."""
+        if self.stood is not None or self.is_same or not self.segment.items:
+            return False
+        return self.translated.doubt.taken != ""
 
     @property
     def is_same(self) -> bool:
@@ -69,7 +85,8 @@ class Mended:
         tags, for a person; its words at their places there.
         """
         if self.stood is not None:
-            return replace(self.translated, text=self.stood, words=())
+            shown = self.stood_shown or self.stood
+            return replace(self.translated, text=shown, words=())
         segment = _without_tags(self.segment)
         if not segment.items:
             return self.translated

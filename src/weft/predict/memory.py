@@ -121,7 +121,7 @@ class MemoryFinder:
         for part in parts:
             if part.match is not None:
                 use = _use(part, part.match, taken=True)
-                stands = self.memory.in_files(part.text)
+                stands = self.memory.in_files(part.match.source)
                 yield replace(use, stands=tuple(stands))
                 continue
             sentences = split_sentences(part.text, self.language)

@@ -24,8 +24,9 @@ class OpenPairs:
 
     `notes` say what is doubtful about the direction, and what the reader assumes. None names the
     file: whoever reads the rows puts it before each. `dropped`, `notes` and `coded` fill as rows
-    are read. `coded` has the numbers of the rows that codes were taken out of. With `by_unit` a
-    row's number is that of its unit, not of a line.
+    are read. `coded` has the numbers of the rows that codes were taken out of; `marked` has both
+    sides of the last row with the marks of its codes (`codes`), and nothing where it had none. With
+    `by_unit` a row's number is that of its unit, not of a line.
     """
 
     rows: Iterator[PairRow]
@@ -33,6 +34,7 @@ class OpenPairs:
     dropped: Counter[str]
     notes: list[str]
     coded: set[int] = field(default_factory=set)
+    marked: list[str] = field(default_factory=list)
     by_unit: bool = False
 
 

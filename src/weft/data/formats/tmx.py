@@ -3,7 +3,6 @@
 Source: TMX 1.4b specification (LISA/GALA 2005).
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +16,6 @@ from weft.data.formats.xml_walk import XmlWalk
 from weft.errors import DataError
 
 MAX_LANGUAGES = 1000
-_LINE_END = re.compile(r"\r?\n")
 
 
 class Contents(NamedTuple):
@@ -43,12 +41,14 @@ def open_tmx(path: Path, asked: Sides, named: Sides) -> OpenPairs:
     by_unit = contents.shares_lines
     dropped = Counter[str]()
     coded: set[int] = set()
+    marked: list[str] = []
     return OpenPairs(
-        rows=read_tmx(path, *pair, dropped, coded, by_unit),
+        rows=read_tmx(path, *pair, dropped, coded, by_unit, marked),
         languages=pair,
         dropped=dropped,
         notes=[f"{against}; {other_way(pair)}"] if against else [],
         coded=coded,
+        marked=marked,
         by_unit=by_unit,
     )
 
@@ -131,13 +131,15 @@ def read_tmx(
     dropped: Counter[str],
     coded: set[int],
     by_unit: bool = False,
+    marked: list[str] | None = None,
 ) -> Iterator[PairRow]:
     """Yield the line where each translation unit begins, or its number, and its text in both
     languages.
 
     Text of `hi` is kept. Codes in `bpt`, `ept`, `ph`, `it`, `ut` are taken out with all that they
-    hold, `sub` too; the numbers of such units go into `coded`. A code that is a program's
-    placeholder ({0}, %s) is text and stays. Where a code that stands by itself was between two
+    hold, `sub` too; the numbers of such units go into `coded`, and each one's sides with the marks
+    of codes into `marked` as long as it is the last. A code that is a program's placeholder ({0},
+    %s) is text and stays. Where a code that stands by itself was between two
     letters or digits, a space takes its place. Line ends become spaces. Raises DataError with the
     line for malformed XML, declarations and encodings that are not read.
     """
@@ -156,6 +158,8 @@ def read_tmx(
             else:
                 if src_text.is_coded or tgt_text.is_coded:
                     coded.add(number)
+                if marked is not None:
+                    marked[:] = codes.marked_sides(src_text, tgt_text)
                 yield number, src_text.text, tgt_text.text
 
 
@@ -228,13 +232,6 @@ class _LanguageWalk(_TmxWalk):
         """Skip end tags: languages stand in start tags alone."""
 
 
-class _Segment(NamedTuple):
-    """The text of one language, and whether codes were taken out of it."""
-
-    text: str
-    is_coded: bool
-
-
 class _UnitWalk(_TmxWalk):
     """Collects each unit's text by language; None stands for a segment longer than a line may
     be.
@@ -246,18 +243,19 @@ class _UnitWalk(_TmxWalk):
         self.by_unit = by_unit
         # of units so far; the number that the open one goes by
         self.count = self.number = 0
-        self.ready: list[tuple[int, dict[str, _Segment | None]]] = []
-        self.unit: dict[str, _Segment | None] = {}
+        self.ready: list[tuple[int, dict[str, codes.MarkedText | None]]] = []
+        self.unit: dict[str, codes.MarkedText | None] = {}
         self.tag = languages.UNKNOWN
         self.inside = 0  # tags open within a segment, and the segment itself
         # the outermost code that is open, and how deep it stands
         self.code_name = ""
         self.code_from = 0
         self.code: list[str] = []  # its own text
+        self.code_label = ""
         self.pieces: list[str] = []
         self.length = 0
 
-    def take(self) -> list[tuple[int, dict[str, _Segment | None]]]:
+    def take(self) -> list[tuple[int, dict[str, codes.MarkedText | None]]]:
         """Return the units completed since the last call."""
         ready = self.ready
         self.ready = []
@@ -270,6 +268,9 @@ class _UnitWalk(_TmxWalk):
                 self.code_name = name
                 self.code_from = self.inside
                 self.code = []
+                self.code_label = attributes.get("i") or attributes.get("x") or ""
+            elif name == "hi" and not self.code_from:
+                self.pieces.append(codes.pair_mark(True, name, is_quiet=True))
         elif name == "seg":
             self.inside = 1
             self.pieces = []
@@ -284,9 +285,10 @@ class _UnitWalk(_TmxWalk):
     def close_tag(self, name: str) -> None:
         if self.inside:
             if self.inside == self.code_from:
-                code = "".join(self.code)
-                self.pieces.append(codes.replace_code(self.code_name, code))
+                self.pieces.append(self._code())
                 self.code_from = 0
+            elif name == "hi" and not self.code_from:
+                self.pieces.append(codes.pair_mark(False, name, is_quiet=True))
             self.inside -= 1
             if not self.inside:
                 self.unit.setdefault(self.tag, self._segment())
@@ -303,10 +305,13 @@ class _UnitWalk(_TmxWalk):
         elif self.inside == self.code_from and len(self.code) <= codes.MOST_CODE_CHARS:
             self.code.append(data[: codes.MOST_CODE_CHARS + 1])
 
-    def _segment(self) -> _Segment | None:
+    def _code(self) -> str:
+        """Return what stays of the code that ends."""
+        if codes.is_paired(self.code_name):
+            return codes.pair_mark(self.code_name == "bpt", self.code_label)
+        return codes.replace_code("".join(self.code), self.code_label)
+
+    def _segment(self) -> codes.MarkedText | None:
         if self.length > lines.MAX_LINE_CHARS:
             return None
-        text = _LINE_END.sub(" ", "".join(self.pieces))
-        if codes.has_marks(text):
-            return _Segment(codes.without_marks(text), True)
-        return _Segment(text, False)
+        return codes.text_of(self.pieces)

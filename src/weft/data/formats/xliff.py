@@ -3,12 +3,10 @@
 Sources: XLIFF 1.2 (OASIS, 2008); XLIFF 2.1 (OASIS, 2018).
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from weft.data import languages
 from weft.data.formats import codes, lines
@@ -34,16 +32,9 @@ _BESIDE = (
 _AROUND = ("g", "pc")
 _POINTS = ("x", "ph", "it")
 _ENDS = ("bx", "ex", "sc", "ec")
+_OPENING = ("bpt", "bx", "sc")
 _VALUES = ("equiv-text", "equiv", "disp")
-_LINE_END = re.compile(r"\r?\n")
 _MOST_PAIRS = 1000  # of languages
-
-
-class _Stretch(NamedTuple):
-    """A text, and whether codes were taken out of it."""
-
-    text: str
-    is_coded: bool
 
 
 @dataclass
@@ -55,8 +46,8 @@ class _Side:
     length: int = 0
 
     @property
-    def whole(self) -> _Stretch:
-        return _stretch(self.pieces)
+    def whole(self) -> codes.MarkedText:
+        return codes.text_of(self.pieces)
 
 
 @dataclass
@@ -69,23 +60,16 @@ class _Unit:
     sides: dict[str, _Side] = field(default_factory=dict)
     state: str = ""
 
-    def pairs(self) -> Iterator[tuple[_Stretch, _Stretch]]:
+    def pairs(self) -> Iterator[tuple[codes.MarkedText, codes.MarkedText]]:
         """Yield its segments where both sides have the same, else the whole."""
         source = self.sides.get("source", _Side())
         target = self.sides.get("target", _Side())
         divided = self.sides.get("seg-source", source)
         if target.segments and list(divided.segments) == list(target.segments):
             for name, pieces in target.segments.items():
-                yield _stretch(divided.segments[name]), _stretch(pieces)
+                yield codes.text_of(divided.segments[name]), codes.text_of(pieces)
         else:
             yield source.whole, target.whole
-
-
-def _stretch(pieces: list[str]) -> _Stretch:
-    text = _LINE_END.sub(" ", "".join(pieces))
-    if codes.has_marks(text):
-        return _Stretch(codes.without_marks(text), True)
-    return _Stretch(text, False)
 
 
 def open_xliff(path: Path, asked: Sides, named: Sides) -> OpenPairs:
@@ -106,9 +90,10 @@ def open_xliff(path: Path, asked: Sides, named: Sides) -> OpenPairs:
     )
     dropped = Counter[str]()
     coded: set[int] = set()
-    rows = read_xliff(path, own, dropped, coded, contents.shares_lines)
+    marked: list[str] = []
+    rows = read_xliff(path, own, dropped, coded, contents.shares_lines, marked)
     if is_turned:
-        rows = ((number, tgt, src) for number, src, tgt in rows)
+        rows = _turned(rows, marked)
     notes = []
     if not any(asked) and languages.UNKNOWN not in pair:
         notes.append(f"read as {pair[0]} to {pair[1]}; {other_way(pair)}")
@@ -118,8 +103,16 @@ def open_xliff(path: Path, asked: Sides, named: Sides) -> OpenPairs:
         dropped=dropped,
         notes=notes,
         coded=coded,
+        marked=marked,
         by_unit=contents.shares_lines,
     )
+
+
+def _turned(rows: Iterator[PairRow], marked: list[str]) -> Iterator[PairRow]:
+    """Yield rows the other way round, and turn the marked sides of the last one."""
+    for number, src, tgt in rows:
+        marked.reverse()
+        yield number, tgt, src
 
 
 def _is_same(asked: str | None, other: str | None) -> bool:
@@ -161,12 +154,14 @@ def read_xliff(
     dropped: Counter[str],
     coded: set[int],
     by_unit: bool = False,
+    marked: list[str] | None = None,
 ) -> Iterator[PairRow]:
     """Yield the line where each unit of these languages begins, or its number, and both texts.
 
     Left out are units without a translation, those whose state says that they are to be translated
     or reviewed, and those that are not to be translated. Codes are taken out as those of TMX are;
-    of an element around text the text stays. Raises DataError with the line for malformed XML.
+    of an element around text the text stays. As long as a row is the last, `marked` has its sides
+    with the marks of codes. Raises DataError with the line for malformed XML.
     """
     walk = _UnitWalk(path, by_unit)
     for _ in walk.steps():
@@ -174,10 +169,17 @@ def read_xliff(
             if unit.languages != own:
                 dropped[LANGUAGE_MISSING] += 1
                 continue
-            yield from _rows(unit, dropped, coded)
+            for number, src, tgt in _rows(unit, dropped):
+                if src.is_coded or tgt.is_coded:
+                    coded.add(number)
+                if marked is not None:
+                    marked[:] = codes.marked_sides(src, tgt)
+                yield number, src.text, tgt.text
 
 
-def _rows(unit: _Unit, dropped: Counter[str], coded: set[int]) -> Iterator[PairRow]:
+def _rows(
+    unit: _Unit, dropped: Counter[str]
+) -> Iterator[tuple[int, codes.MarkedText, codes.MarkedText]]:
     if not unit.is_translated:
         return
     if unit.state in ("new", "initial") or unit.state.startswith("needs-"):
@@ -190,9 +192,7 @@ def _rows(unit: _Unit, dropped: Counter[str], coded: set[int]) -> Iterator[PairR
         if not tgt.text.strip():
             dropped[NOT_TRANSLATED] += 1
             continue
-        if src.is_coded or tgt.is_coded:
-            coded.add(unit.number)
-        yield unit.number, src.text, tgt.text
+        yield unit.number, src, tgt
 
 
 class _XliffWalk(XmlWalk):
@@ -257,7 +257,8 @@ class _UnitWalk(_XliffWalk):
         self.beside = self.code_from = 0
         self.kept: list[int] = []
         self.code: list[str] = []
-        self.code_name = ""
+        self.code_name = self.code_label = ""
+        self.around: list[str] = []  # the elements around text that are open
         # the segments that are open, each with the depth at which it began
         self.segments: list[tuple[int, str]] = []
 
@@ -299,9 +300,12 @@ class _UnitWalk(_XliffWalk):
             self.segments.append((self.depth, attributes.get("mid", "")))
             self.side.segments.setdefault(attributes.get("mid", ""), [])
         elif name in _AROUND:
-            self._add(codes.replace_code("bpt", ""))
+            self.around.append(f"{name} {attributes.get('id', '')}")
+            self._add(codes.pair_mark(True, self.around[-1]))
         elif name in codes.CODES or name in (*_POINTS, *_ENDS):
             self.code_name = name
+            ids = map(attributes.get, ("rid", "startRef", "id"))
+            self.code_label = next(filter(None, ids), "")
             self.code_from = self.depth
             shown = next(filter(None, map(attributes.get, _VALUES)), "")
             self.code = [shown]
@@ -326,16 +330,18 @@ class _UnitWalk(_XliffWalk):
 
     def _close_code(self) -> None:
         """Put what stays of a code in its place: nothing of an end of a pair."""
-        name = "bpt" if self.code_name in _ENDS else self.code_name
-        kind = name if name in codes.CODES else "ph"
+        if self.code_name in _ENDS or codes.is_paired(self.code_name):
+            opens = self.code_name in _OPENING
+            self._add(codes.pair_mark(opens, self.code_label))
+            return
         text = "".join(self.code)[: codes.MOST_CODE_CHARS + 1]
-        self._add(codes.replace_code(kind, text))
+        self._add(codes.replace_code(text, self.code_label))
 
     def _close_inline(self, name: str, inner: int) -> None:
         if self.segments and self.segments[-1][0] == inner:
             self.segments.pop()
         elif name in _AROUND:
-            self._add(codes.replace_code("ept", ""))
+            self._add(codes.pair_mark(False, self.around.pop()))
         elif name in (*_SIDES, "seg-source"):
             self.side = None
 
