@@ -190,3 +190,25 @@ def test_units_of_a_file_with_one_line_have_numbers(tmp_path: Path) -> None:
     again = Memory.from_text(text).exact("Close the door.")
     assert again is not None
     assert again.where == match.where
+
+
+def test_units_left_out_for_their_state_are_counted(tmp_path: Path) -> None:
+    old = tmp_path / "old.xlf"
+    units = "".join(
+        f"<trans-unit id='{name}'><source>{name}</source><target{state}>x</target></trans-unit>"
+        for name, state in (
+            ("one", ""),
+            ("two", " state='needs-review-translation'"),
+            ("three", " state='translated' state-qualifier='leveraged-mt'"),
+        )
+    )
+    languages = "source-language='en' target-language='de'"
+    old.write_text(
+        f"<xliff version='1.2'><file {languages}><body>{units}</body></file></xliff>",
+        "utf-8",
+    )
+    memory = read_memory([str(old)], "en", "de")
+    assert memory.exact("one") is not None
+    assert memory.exact("three") is None
+    said = "unit by a machine that nobody has approved: 1, unit to be translated or reviewed: 1"
+    assert memory.notes == (f"{old}: left out for their state: {said}",)

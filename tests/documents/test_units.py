@@ -228,3 +228,19 @@ def test_a_number_of_a_unit_that_stands_is_put_right() -> None:
     assert "800" in mended.text()
     assert "900" not in mended.text()
     assert mended.numbers.put_back == ("800",)
+
+
+def test_a_unit_with_another_number_is_named_and_not_exact() -> None:
+    for source, target, taken, where in (
+        ("It costs 800 now", "Es kostet jetzt 900", "repaired", "old.tmx:25"),
+        ("It costs 900 now", "Es kostet jetzt 900", "exact", ""),
+    ):
+        (segment,) = read_message(source).segments
+        doubt = Doubt(taken="exact", where="old.tmx:25")
+        found = mended_segment(segment, Translated(target, doubt=doubt)).doubt
+        assert found.taken == taken
+        said = [remark for remark in found.remarks if "old.tmx:25" in remark]
+        assert bool(said) == bool(where)
+    plain = mended_segment(segment, Translated("Es kostet jetzt 800")).doubt
+    assert plain.taken == ""
+    assert not any("memory" in remark for remark in plain.remarks)

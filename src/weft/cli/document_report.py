@@ -126,7 +126,7 @@ def reviewed_text(
 
 def _of_numbers(mended: "Mended") -> list[str]:
     """Return the doubts about the numbers and tags of a segment, as the terminal has doubts."""
-    doubts = [f"numbers: {_as_doubt(remark)}" for remark in mended.numbers.remarks()]
+    doubts = [f"numbers: {_as_doubt(remark)}" for remark in mended.number_remarks()]
     if mended.is_placed_anew:
         from weft.documents.writing import PLACED_ANEW
 

@@ -47,6 +47,7 @@ class Done:
     memory: list[dict[str, Any]] | None = None
     offers: list[dict[str, Any]] = field(default_factory=list)
     taken: str = ""
+    where: str = ""
     stands: dict[str, str] = field(default_factory=dict)
     quality: float | None = None
     omitted: list[dict[str, Any]] | None = None
@@ -145,6 +146,7 @@ def _done(
         memory=memory,
         offers=[asdict(offer) for offer in translated.doubt.offers],
         taken=translated.doubt.taken,
+        where=translated.doubt.where,
         stands=dict(translated.stands),
         quality=prediction.quality,
         omitted=_as_objects(prediction.omitted),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from weft.console import stages
 from weft.data.base import reasons
 from weft.data.corpus import ParallelText, open_pairs, split_at_comma
+from weft.data.formats import po, xliff
 from weft.data.formats.pairs import OpenPairs, other_way
 from weft.data.formats.row import EMPTY_SIDE, on_one_line
 from weft.data.languages import UNKNOWN
@@ -27,6 +28,7 @@ from weft.errors import DataError
 
 Kind: TypeAlias = Literal["exact", "repaired", "near"]
 _NEAREST = 0.99  # the score of what is the same but for case
+_STATES = (xliff.TO_BE_REVIEWED, xliff.MACHINE_MADE, po.TO_BE_REVIEWED)
 _MOST_DOUBTS = 5  # that are named one by one
 
 
@@ -427,6 +429,10 @@ def _read_units(item: str, pairs: OpenPairs, units: Units) -> Iterator[str]:
     if len(units) == before:
         dropped = dict(pairs.dropped) | {EMPTY_SIDE: empty}
         raise DataError(f"{item}: no unit with text on both sides ({reasons(dropped)})")
+    states = {reason: pairs.dropped[reason] for reason in _STATES}
+    skipped = {reason: count for reason, count in states.items() if count}
+    if skipped:
+        yield f"{item}: left out for their state: {reasons(skipped)}"
     to_train = f"; {other_way(pairs.languages)}"  # which a memory does not
     for note in pairs.notes:
         yield f"{item}: {note.removesuffix(to_train)}"

@@ -120,13 +120,14 @@ class Doubt:
     `remarks` are sentences, none where nothing is suspected. `confidence` is a probability, None
     where there is none. `offers` are what a translation memory has for the segment; where the
     translation itself was `taken` from there, that says how: "exact", or "repaired" with the
-    numbers of the segment.
+    numbers of the segment; and `where` the file and line.
     """
 
     remarks: tuple[str, ...] = ()
     confidence: float | None = None
     offers: tuple[Offer, ...] = ()
     taken: str = ""
+    where: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Doubt":
@@ -136,6 +137,7 @@ class Doubt:
             value["confidence"],
             tuple(Offer(**offer) for offer in value["offers"]),
             value["taken"],
+            value["where"],
         )
 
 

@@ -49,13 +49,26 @@ class Mended:
     def doubt(self) -> Doubt:
         """Return the doubt of the translation, with the remarks on its numbers and tags."""
         doubt = self.translated.doubt
-        return replace(doubt, remarks=(*doubt.remarks, *self.remarks()))
+        # with another number it is no longer what the memory has
+        taken = "repaired" if self.has_wrong_unit else doubt.taken
+        return replace(doubt, remarks=(*doubt.remarks, *self.remarks()), taken=taken)
 
     def remarks(self) -> Iterator[str]:
         """Yield what a person should check of its numbers and tags, each a sentence."""
-        yield from self.numbers.remarks()
+        yield from self.number_remarks()
         if self.is_placed_anew:
             yield PLACED_ANEW
+
+    def number_remarks(self) -> Iterator[str]:
+        """Yield what a person should check of its numbers, and where a memory has others."""
+        yield from self.numbers.remarks()
+        if self.has_wrong_unit:
+            yield f"The translation memory has another number: {self.translated.doubt.where}."
+
+    @property
+    def has_wrong_unit(self) -> bool:
+        """Return whether a number of the segment had to be put into the unit of a memory."""
+        return bool(self.numbers.put_back and self.translated.doubt.taken)
 
     @property
     def is_placed_anew(self) -> bool:

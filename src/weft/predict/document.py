@@ -24,6 +24,7 @@ def for_document(
         confidence_of(prediction),
         tuple(_offers(text, prediction)),
         _taken(prediction),
+        _where(prediction),
     )
     if text.strip() and not prediction.text.strip():
         return Translated(text, (), doubt)
@@ -117,6 +118,14 @@ def _taken(prediction: Prediction) -> str:
         return ""
     kinds = {use.kind for use in prediction.memory or () if use.taken}
     return "repaired" if "repaired" in kinds else "exact"
+
+
+def _where(prediction: Prediction) -> str:
+    """Return the places of the units that a whole translation was taken from; empty for none."""
+    if not prediction.is_taken:
+        return ""
+    places = (use.where for use in prediction.memory or () if use.taken)
+    return ", ".join(dict.fromkeys(places))
 
 
 def in_words(omitted: Sequence[SourceWord]) -> str:

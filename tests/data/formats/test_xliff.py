@@ -7,7 +7,7 @@ import pytest
 
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.formats.row import LANGUAGE_MISSING
-from weft.data.formats.xliff import NOT_TRANSLATED, TO_BE_REVIEWED
+from weft.data.formats.xliff import MACHINE_MADE, NOT_TRANSLATED, TO_BE_REVIEWED
 from weft.data.kind import guess_task
 from weft.errors import DataError
 
@@ -175,3 +175,19 @@ def test_a_text_that_is_too_long_is_left_out_in_a_moment(tmp_path: Path) -> None
     found = read(tmp_path, content)
     assert pairs_of(found) == [("b", "T")]
     assert time.perf_counter() - start < 20
+
+
+def test_what_a_machine_wrote_is_left_out_until_a_person_approves(
+    tmp_path: Path,
+) -> None:
+    by_machine = "state-qualifier='leveraged-mt'"
+    units = [
+        unit("a", f"<target state='translated' {by_machine}>A</target>"),
+        unit("b", f"<target state='final' {by_machine}>B</target>"),
+        unit("c", f"<target {by_machine}>C</target>", more=" approved='yes'"),
+        unit("d", "<target state-qualifier='exact-match'>D</target>"),
+        unit("e", "<target state-qualifier='mt-suggestion'>E</target>"),
+    ]
+    found = read(tmp_path, FIRST.format("\n".join(units)))
+    assert pairs_of(found) == [("b", "B"), ("c", "C"), ("d", "D")]
+    assert found.dropped == {MACHINE_MADE: 2}

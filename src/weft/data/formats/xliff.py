@@ -17,6 +17,10 @@ from weft.errors import DataError
 
 NOT_TRANSLATED = "unit without a translation"
 TO_BE_REVIEWED = "unit to be translated or reviewed"
+MACHINE_MADE = "unit by a machine that nobody has approved"
+# what states that a machine wrote a target, and that a person takes it as it is
+_MACHINES = ("leveraged-mt", "mt-suggestion")
+_APPROVED = ("final", "signed-off")
 _UNITS = ("trans-unit", "segment")  # of 1.2, of 2
 _SIDES = ("source", "target")
 # what has sources and targets of its own beside a unit: proposals, other material
@@ -59,6 +63,14 @@ class _Unit:
     is_translated: bool
     sides: dict[str, _Side] = field(default_factory=dict)
     state: str = ""
+    qualifier: str = ""
+    is_approved: bool = False
+
+    @property
+    def is_of_machine(self) -> bool:
+        """Return whether its target is one that no person has approved."""
+        is_approved = self.is_approved or self.state in _APPROVED
+        return self.qualifier in _MACHINES and not is_approved
 
     def pairs(self) -> Iterator[tuple[codes.MarkedText, codes.MarkedText]]:
         """Yield its segments where both sides have the same, else the whole."""
@@ -159,9 +171,10 @@ def read_xliff(
     """Yield the line where each unit of these languages begins, or its number, and both texts.
 
     Left out are units without a translation, those whose state says that they are to be translated
-    or reviewed, and those that are not to be translated. Codes are taken out as those of TMX are;
-    of an element around text the text stays. As long as a row is the last, `marked` has its sides
-    with the marks of codes. Raises DataError with the line for malformed XML.
+    or reviewed or that a machine wrote them, and those that are not to be translated. Codes are
+    taken out as those of TMX are; of an element around text the text stays. As long as a row is the
+    last, `marked` has its sides with the marks of codes. Raises DataError with the line for
+    malformed XML.
     """
     walk = _UnitWalk(path, by_unit)
     for _ in walk.steps():
@@ -184,6 +197,9 @@ def _rows(
         return
     if unit.state in ("new", "initial") or unit.state.startswith("needs-"):
         dropped[TO_BE_REVIEWED] += 1
+        return
+    if unit.is_of_machine:
+        dropped[MACHINE_MADE] += 1
         return
     if any(side.length > lines.MAX_LINE_CHARS for side in unit.sides.values()):
         dropped[TOO_LONG] += 1
@@ -278,6 +294,7 @@ class _UnitWalk(_XliffWalk):
             self.side = self.unit.sides.setdefault(name, _Side())
             if name == "target":
                 self.unit.state = attributes.get("state", self.unit.state)
+                self.unit.qualifier = attributes.get("state-qualifier", "")
         else:
             self._open_unit(name, attributes)
 
@@ -291,6 +308,7 @@ class _UnitWalk(_XliffWalk):
             is_translated = not self.kept
             self.unit = _Unit(number, self.languages, is_translated)
             self.unit.state = attributes.get("state", "")
+            self.unit.is_approved = attributes.get("approved") == "yes"
 
     def _open_inline(self, name: str, attributes: Mapping[str, str]) -> None:
         if self.code_from:
