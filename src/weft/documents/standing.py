@@ -20,6 +20,7 @@ Read = Callable[[str], TextDocument]
 READERS: Sequence[Read] = (read_message, read_restructured)
 """The readers of messages; which of them a catalogue needs, one message does not say."""
 
+_Shape = Sequence[tuple[str, str]]
 _EDGE = "x"  # a word that keeps tags at the edge of a text inside it
 _TAG = re.compile(r"<[^<>]*>")
 _SPACES = re.compile(" {2,}")
@@ -116,7 +117,9 @@ def _in_its_own_way(segment: Segment, source: str, target: str) -> Stood | None:
         for one, targets in _sides(read, source, target):
             marks = _marks(one)
             shape = _shape(one, marks)
-            if len(shape) != len(wanted) or not all(map(_are_alike, shape, wanted)):
+            if len(shape) != len(wanted):
+                continue
+            if not all(map(_are_alike, shape, wanted)):
                 continue
             exchanged = dict(_exchanged(shape, wanted))
             for other, has_edges in targets:
@@ -147,7 +150,9 @@ def _sides(
     targets = read(target).segments
     whole = read(f"{_EDGE} {target} {_EDGE}").segments
     for number, one in enumerate(sources):
-        found = [(targets[number], False)] if len(sources) == len(targets) else []
+        found = []
+        if len(sources) == len(targets):
+            found.append((targets[number], False))
         if len(sources) == len(whole) == 1:
             found.append((whole[0], True))
         yield one, found
@@ -193,12 +198,12 @@ def _words(text: str) -> list[tuple[str, str]]:
 
 def _are_alike(one: tuple[str, str], other: tuple[str, str]) -> bool:
     """Return whether both are the same but for numbers."""
-    return one == other or (one[0] == other[0] and form_of(one[1]) == form_of(other[1]))
+    if one[0] != other[0]:
+        return False
+    return form_of(one[1]) == form_of(other[1])
 
 
-def _exchanged(
-    shape: Sequence[tuple[str, str]], wanted: Sequence[tuple[str, str]]
-) -> Iterator[tuple[str, str]]:
+def _exchanged(shape: _Shape, wanted: _Shape) -> Iterator[tuple[str, str]]:
     """Yield the words with numbers of a unit that a segment has others for."""
     for (_, old), (_, new) in zip(shape, wanted, strict=True):
         if old != new:
@@ -232,10 +237,12 @@ def _partners(
                 return None
             partners |= zip(there, numbers, strict=True)
     for number, source in list(partners.items()):
-        closing, its_closing = targets[number].partner, sources[source].partner
+        closing = targets[number].partner
+        its_closing = sources[source].partner
         if closing is not None and its_closing is not None:
             partners[closing] = its_closing
-    return partners if len(partners) == len(targets) == len(own) else None
+    is_whole = len(partners) == len(targets) == len(own)
+    return partners if is_whole else None
 
 
 def _of_kind(marks: Sequence[_Mark], kind: str) -> list[int]:
@@ -266,35 +273,35 @@ class _Unit:
 
     def stood(self, has_edges: bool) -> Stood | None:
         """Return the target; None where a mark would have to be written in another way."""
-        raws = [self._raw(number) for number in range(len(self.target.items))]
-        if any(raw is None for raw in raws):
-            return None
-        written = self._text([raw or "" for raw in raws], self.segment.escape)
-        shown = _SPACES.sub(" ", self._text(list(map(self._shown, raws)), str))
-        if has_edges:
-            written, shown = (_without_edges(text) for text in (written, shown))
-        return Stood(written, shown)
+        raws = []
+        for number in range(len(self.target.items)):
+            raw = self._raw(number)
+            if raw is None:
+                return None
+            raws.append(raw)
+        written = self._text(raws, self.segment.escape)
+        shown = self._text(list(map(_shown, raws)), str)
+        shown = _SPACES.sub(" ", shown)
+        if not has_edges:
+            return Stood(written, shown)
+        return Stood(_without_edges(written), _without_edges(shown))
 
     def _raw(self, number: int) -> str | None:
         """Return what is written for an item of the target: with the marks of a sentence that it
         has there around it.
         """
         item = self.target.items[number]
-        own = self.own[self.places[number]]
-        source = self.sources[self.places[number]]
-        if (
-            not item.is_point
-            or item.raw == source.raw
-            or item.raw.count(source.core) != 1
-        ):
+        place = self.places[number]
+        own = self.own[place]
+        source = self.sources[place]
+        if not item.is_point or item.raw == source.raw:
+            return own.raw
+        if item.raw.count(source.core) != 1:
             return own.raw
         before, _, after = item.raw.partition(source.core)
         if any(character in before + after for character in self.segment.escapes):
             return None
         return before + own.core + after
-
-    def _shown(self, raw: str | None) -> str:
-        return unescape(_TAG.sub("", raw or ""))
 
     def _text(self, raws: Sequence[str], escape: Callable[[str], str]) -> str:
         """Write the words between the items, and the white space that these have there."""
@@ -317,6 +324,11 @@ class _Unit:
             if len(space) == 1:
                 text = text[:place] + space + text[place + 1 :]
         return exchange(text[start:end].strip(" \t\r\n"), self.exchanged)
+
+
+def _shown(raw: str) -> str:
+    """Return an item as a person reads it: nothing of a tag."""
+    return unescape(_TAG.sub("", raw))
 
 
 def _without_edges(text: str) -> str:
