@@ -153,8 +153,9 @@ def doubts_of(text: str, words: list[dict[str, Any]]) -> dict[str, Any]:
 def units_of(text: str) -> list[dict[str, Any]]:
     """What a memory has of a text: of one that begins with a word for it."""
     kind = text.split(maxsplit=1)[0].lower() if text.strip() else ""
-    if kind not in ("exact", "repaired", "near"):
+    if kind not in ("exact", "part", "repaired", "near"):
         return []
+    kind = {"part": "exact"}.get(kind, kind)
     unit = {"source": "Ein <b>", "target": "A <b>", "kind": kind, "where": "a.tmx:1"}
     return [{**unit, "score": 1.0 if kind == "exact" else 0.83, "taken": kind != "near"}]  # fmt: skip
 
@@ -246,6 +247,7 @@ class StandIn:
         self.refusals: list[Refused] = []  # of the next requests
         self.asked: list[tuple[str, Any]] = []  # paths with their bodies
         self.kept = b""  # the last translated file
+        self.report: dict[str, Any] | None = None  # on it
         self.left = 0  # streams that a client has left
 
     @property
@@ -313,8 +315,12 @@ class StandIn:
         if fields.get("memory"):
             for text, answer in zip(fields["texts"], answers, strict=True):
                 answer["memory"] = units_of(text)
+                has_part = text.startswith("Part ")
+                is_taken = any(unit["taken"] for unit in answer["memory"])
+                share = "all" if is_taken else "nothing"
+                answer["from_memory"] = "part" if has_part else share
         if fields.get("format") == "html":
-            answers = [{"text": shouted(text)} for text in fields["texts"]]
+            answers = [{"text": shouted(text), "marks": []} for text in fields["texts"]]
         return JSONResponse({"translations": answers})
 
     async def segments(self, request: Request) -> Response:
@@ -362,7 +368,7 @@ class StandIn:
                 raise self.refusals.pop(0)
             self.kept = (await file.read())[::-1]
         url = f"https://elsewhere/behind/a/proxy/download_file/1.{file.filename}"
-        return JSONResponse({"translatedFileUrl": url})
+        return JSONResponse({"translatedFileUrl": url, "report": self.report})
 
     async def download_file(self, request: Request) -> Response:
         self.asked.append((request.url.path, {}))

@@ -148,8 +148,9 @@ def test_every_dialect_takes_units_and_one_tells_of_them(
     first = translated.split("</p>")[0]
     assert first.replace("<b>", "").replace("</b>", "") == "<p>喝茶。"
     assert "<b>" in first
-    own = {"texts": [TEA, "The teacher bought a bicycle."], **BOTH}
-    (taken, near) = server.asked("/v1/translate", {**own, "memory": True})[
+    other = "The teacher bought a bicycle."
+    own = {"texts": [TEA, other, f"{TEA} {other}"], **BOTH}
+    (taken, near, both) = server.asked("/v1/translate", {**own, "memory": True})[
         "translations"
     ]
     assert (taken["text"], taken["score"]) == ("喝茶。", 0)
@@ -165,8 +166,10 @@ def test_every_dialect_takes_units_and_one_tells_of_them(
     ]
     (unit,) = near["memory"]
     assert (unit["source"], unit["taken"]) == (BOOK, False)
+    shares = [found["from_memory"] for found in (taken, near, both)]
+    assert shares == ["all", "nothing", "part"]
     assert str(tmp_path) not in json.dumps(taken)
-    (quiet, _) = server.asked("/v1/translate", own)["translations"]
+    (quiet, *_) = server.asked("/v1/translate", own)["translations"]
     assert quiet["text"] == "喝茶。"
     assert "memory" not in quiet
     po = f'msgid ""\nmsgstr ""\n\nmsgid "{TEA}"\nmsgstr ""\n'.encode()

@@ -467,15 +467,17 @@ INSTEAD = "They take the place of house, the server's glossary."
 def test_what_a_memory_has_is_said(open_page: Any, server: StandIn) -> None:
     page = open_page()
     page.locator("#source").select_option("de")
-    lines = ("Exact Hund", "Ein Hund", "Near Hund", "Repaired Hund")
-    translate(page, "\n".join(lines), "EXACT dog\na dog\nNEAR dog\nREPAIRED dog")
+    lines = ("Exact Hund", "Ein Hund", "Near Hund", "Repaired Hund", "Part Hund")
+    written = "EXACT dog\na dog\nNEAR dog\nREPAIRED dog\nPART dog"
+    translate(page, "\n".join(lines), written)
     notes = page.locator("#notes li").all_inner_texts()
-    assert notes[:3] == [
+    assert notes[:4] == [
         "Line 1: taken from the translation memory.",
+        "Line 5: in part from the translation memory, which has some of the sentences.",
         "Line 3: 83 % alike in the translation memory: “Ein <b>” is “A <b>”.",
         "Line 4: taken from the translation memory, with the numbers of this text; there it is “Ein <b>”.",
     ]
-    assert not any("memory" in note for note in notes[3:])
+    assert not any("memory" in note for note in notes[4:])
 
 
 def test_terms_are_typed_dropped_and_chosen(open_page: Any, server: StandIn) -> None:
@@ -786,6 +788,78 @@ def test_files_that_cannot_be_read_say_why(open_page: Any, server: StandIn) -> N
     page.get_by_text("Stopped: not today").wait_for()
     page.get_by_role("button", name="Resume").click()
     page.get_by_text("Translated.").wait_for()
+
+
+def report_lines(page: Any, name: str) -> list[str]:
+    job = page.locator(".job", has_text=name)
+    job.locator(".notes li").first.wait_for()
+    lines: list[str] = job.locator(".notes li").all_inner_texts()
+    return lines
+
+
+def test_what_came_of_a_file_is_said(open_page: Any, server: StandIn) -> None:
+    page = open_page()
+    page.locator("#source").select_option("de")
+    term = {"source": "Hund", "wanted": ["hound"], "used": "", "status": "missing"}
+    numbers = {"put_back": ["512"], "missing": [], "added": []}
+    first = [
+        {"text": "Zahl 512", "marks": ["numbers", "unsure"], "numbers": numbers},
+        {"text": "Ein <b>Hund", "terms": [term]},
+    ]  # fmt: skip
+    server.report = {
+        "texts": 1200,
+        "memory": {"whole": 30, "part": 2, "repaired": 1, "near": 4},
+        "terms": {"used": 5, "missing": 1},
+        "numbers": {"put_back": 1, "missing": 0, "added": 0},
+        "doubtful": 7,
+        "first": first,
+    }
+    drop(page, "brief.docx", b"PK")
+    summary = (
+        "Texts: 1,200. From the translation memory: 30 whole, 2 in part, 1 with other numbers; near matches for 4 more. "
+        "Terms translated as the glossary has them: 5 of 6. Numbers put back: 1; missing: 0; added: 0. "
+        "Places to look at: 7."
+    )
+    assert report_lines(page, "brief.docx") == [
+        summary,
+        "“Zahl 512”: put back: 512.",
+        "“Zahl 512”: less certain than usual.",
+        "“Ein <b>Hund”: “Hund” should be translated as “hound”, which is not in the translation.",
+        "and 5 more places",
+    ]
+    server.report = None  # of an older server, or of a file with no text
+    drop(page, "leer.docx", b"PK")
+    page.locator(".job", has_text="leer.docx").get_by_text("Translated.").wait_for()
+    assert page.locator(".job", has_text="leer.docx").locator("li").count() == 0
+
+
+def test_of_a_text_file_the_page_counts_itself(open_page: Any, server: StandIn) -> None:
+    page = open_page(locale="zh-CN")
+    page.locator("#source").select_option("de")
+    page.locator("#target").select_option("en")
+    page.locator("#book").click()
+    page.locator("#terms").fill("hund = pup\nkatze = kitten")
+    page.locator("#terms").blur()
+    page.wait_for_function("() => document.querySelector('#served-terms').disabled")
+    lines = ["Exact Hund", "Part Hund", "Repaired Mann", "Near Mann", "Zahl Katze"]
+    lines += ["Hund Hund ja?"] * 2
+    drop(page, "a.txt", "\n".join([*lines, *(f"Ein Mann {n}" for n in range(20))]))
+    said = report_lines(page, "a.txt")
+    assert said[0] == (
+        "共 27 段文字。 取自翻译记忆：整段 2，部分 1，换了数字 1；另有 1 段有相近的。 按术语表翻译的术语：3 / 4。 "
+        "补回的数字：0；缺少：1；多出：0。 需要查看的地方：3 处。"
+    )
+    assert said[1:] == [
+        "“Repaired Mann”：取自翻译记忆，并换成了本文的数字；原为“Ein <b>”。",
+        "“Zahl Katze”：“katze” 应译为 “kitten”，译文里没有。",
+        "“Zahl Katze”：原文中有 512，译文中没有。",
+        "“Hund Hund ja?”：一再重复。",
+        "“Hund Hund ja?”：不如平时有把握。",
+    ]
+    asked = [fields for path, fields in server.asked if path == "/v1/translate"]
+    assert asked[-1]["memory"] is True
+    drop(page, "b.txt", "Ein Mann")
+    assert report_lines(page, "b.txt") == ["共 1 段文字。 没有明显可疑的地方。"]
 
 
 # the other views

@@ -21,7 +21,7 @@ FIRST_LOAD = 98_000  # bytes at most, uncompressed, until a text can be translat
 WHOLE = 420_000  # the pictures of an inspection included, which one view alone loads
 LATER = (
     "generate", "classify", "inside", "asker", "models", "curve", "key", "terms",
-    "files",
+    "files", "report",
 )  # fmt: skip
 
 

@@ -39,7 +39,9 @@ def test_a_document_is_written_by_its_own_process() -> None:
         assert document.needs_alignment
         alignment = [(0, 3, 5, 8), (4, 7, 0, 4)]
         doubt = Doubt(("Look it over.",), 0.5)
-        return await document.written([Translated("zwei eins", alignment, doubt)])
+        return (
+            await document.written([Translated("zwei eins", alignment, doubt)])
+        ).content
 
     written = opened("po", CATALOGUE, use).decode()
     assert 'msgstr "<b>zwei</b> eins"' in written
@@ -49,7 +51,7 @@ def test_a_document_is_written_by_its_own_process() -> None:
 
 def test_a_document_may_stay_as_it_is() -> None:
     async def use(document: Apart) -> bytes:
-        return await document.written(None)
+        return (await document.written(None)).content
 
     assert opened("po", CATALOGUE, use) == CATALOGUE
 
@@ -57,7 +59,7 @@ def test_a_document_may_stay_as_it_is() -> None:
 def test_text_is_read_here() -> None:
     async def use(document: Here) -> bytes:
         assert isinstance(document, Here)
-        return await document.written([Translated("zwei")])
+        return (await document.written([Translated("zwei")])).content
 
     assert opened("text", b"two\n", use) == b"zwei\n"
 

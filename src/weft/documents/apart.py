@@ -10,14 +10,15 @@ import json
 import os
 import struct
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from weft.documents.document import Document, Doubt, Reading, Translated
-from weft.documents.driver import fill_document, needs_alignment, unchanged
+from weft.documents.driver import mended, needs_alignment, unchanged, write_mended
 from weft.documents.kept import ReadDocument
+from weft.documents.numbers import Numbers
 from weft.documents.registry import FORMATS
 from weft.errors import UsageError
 
@@ -97,7 +98,7 @@ def _serve(source: BinaryIO, out: BinaryIO) -> None:
             document = ReadDocument(document, answer["forms"])
             _send(out, _texts_of(document))
             answer, _ = _received(source)
-        _send(out, packed({}, _written(document, answer)))
+        _send(out, _written(document, answer))
     except UsageError as error:
         _send(out, packed({"error": str(error)}))
     except MemoryError:
@@ -111,13 +112,25 @@ def _texts_of(document: Document[bytes]) -> bytes:
 
 def _written(document: Document[bytes], answer: Any) -> bytes:
     if answer is None:
-        return unchanged(document)
+        return packed({}, unchanged(document))
     translated = []
     for text, alignment, doubt, stands, (src, tgt) in answer:
         links = [(a, b, c, d) for a, b, c, d in alignment]
         said = Doubt.from_json(doubt)
         translated.append(Translated(text, links, said, stands, (src, tgt)))
-    return fill_document(document, translated)
+    every = mended(document, translated)
+    found = [(i, vars(one.numbers)) for i, one in enumerate(every) if one.numbers]
+    return packed({"numbers": found}, write_mended(document, every))
+
+
+def numbers_in(value: Any) -> Mapping[int, Numbers]:
+    """Return the numbers that differ by the segments, as the last answer of the process has
+    them.
+    """
+    return {
+        number: Numbers(**{name: tuple(some) for name, some in found.items()})
+        for number, found in value.get("numbers", ())
+    }
 
 
 def _received(source: BinaryIO) -> tuple[Any, bytes]:

@@ -4,20 +4,29 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from weft.documents import apart
 from weft.documents.document import Document, Reading, Translated
-from weft.documents.driver import fill_document, needs_alignment, unchanged
+from weft.documents.driver import mended, needs_alignment, unchanged, write_mended
 from weft.documents.kept import ReadDocument
+from weft.documents.numbers import Numbers
 from weft.documents.registry import Format
 from weft.errors import UsageError
 
 SECONDS = 90.0  # for reading, and again for writing
 AT_ONCE = 4  # processes
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A written document, and the numbers that differ in it, or did, by its segments."""
+
+    content: bytes
+    numbers: Mapping[int, Numbers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class Opened:
         """Return it as a model reads it that knows these forms of placeholders, in its stead."""
         raise NotImplementedError
 
-    async def written(self, translated: Sequence[Translated] | None) -> bytes:
+    async def written(self, translated: Sequence[Translated] | None) -> Filled:
         """Return the document with the translations of its texts, each once in their order; None:
         as it is.
         """
@@ -56,11 +65,17 @@ class Here(Opened):
             return self
         return await asyncio.to_thread(Here.of, ReadDocument(self.document, forms))
 
-    async def written(self, translated: Sequence[Translated] | None) -> bytes:
+    async def written(self, translated: Sequence[Translated] | None) -> Filled:
         """Write it in a thread."""
+        return await asyncio.to_thread(self._filled, translated)
+
+    def _filled(self, translated: Sequence[Translated] | None) -> Filled:
         if translated is None:
-            return await asyncio.to_thread(unchanged, self.document)
-        return await asyncio.to_thread(fill_document, self.document, translated)
+            return Filled(unchanged(self.document))
+        every = mended(self.document, translated)
+        content = write_mended(self.document, every)
+        numbers = {i: one.numbers for i, one in enumerate(every) if one.numbers}
+        return Filled(content, numbers)
 
 
 @dataclass(frozen=True)
@@ -79,10 +94,10 @@ class Apart(Opened):
         """Let the process read it as a model does. Raises UsageError."""
         return await Apart.asked(self.process, apart.known(forms)) if forms else self
 
-    async def written(self, translated: Sequence[Translated] | None) -> bytes:
+    async def written(self, translated: Sequence[Translated] | None) -> Filled:
         """Let the process write it. Raises UsageError."""
-        _, content = await _answer(self.process, apart.told(translated))
-        return content
+        value, content = await _answer(self.process, apart.told(translated))
+        return Filled(content, apart.numbers_in(value))
 
 
 class Reader:

@@ -2,13 +2,18 @@
 
 import re
 import stat
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from starlette.testclient import TestClient
 
 from office_samples import docx, members  # tools/
+from weft.predict.memory_use import MemoryUse
+from weft.predict.terms import TermUse
 from weft.serve.dialects.downloads import Downloads
+from weft.serve.service import Translated
 
 from .conftest import StandIn
 
@@ -71,6 +76,70 @@ def test_what_the_model_doubts_is_marked_where_the_format_can(ask: TestClient) -
     assert "confidence 0.61" in unsure
     assert "Never seen in training: qwx." in unsure
     assert 'msgstr "QWX THE"' in unsure
+
+
+def known_of(one: Translated) -> Translated:
+    """A translation with what is known of it, by the first word of the text."""
+    prediction = one.prediction
+    word, _, _ = prediction.text.lower().rpartition(" ")[2].partition("!")
+    use = MemoryUse(0, 9, "tea 7", "Tee 7", 1.0, "exact", "/secret/old.tmx:3", True)
+    terms = [TermUse("tea", 0, 3, ("Tee",), "", "missing", "terms.tsv:1")]
+    more: dict[str, dict[str, Any]] = {
+        "exact": {"memory": [use]},
+        "repaired": {"memory": [replace(use, kind="repaired")]},
+        "near": {"memory": [replace(use, taken=False)]},
+        "part": {"memory": [use], "segments": 2},
+        "term": {"terms": [replace(terms[0], status="used"), *terms]},
+        "lost": {"text": "NUR"},
+    }
+    return replace(one, prediction=replace(prediction, **more.get(word, {})))
+
+
+def test_what_came_of_a_file_stands_beside_its_address(
+    ask: TestClient, service: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def translate(*given: Any, **more: Any) -> list[Translated]:
+        return list(map(known_of, await StandIn.translate(service, *given, **more)))
+
+    monkeypatch.setattr(service, "translate", translate)
+    texts = ["exact a", "repaired a", "near a", "part a", "term a", "lost 512", "exact a", "good day"]  # fmt: skip
+    catalogue = "\n".join(f'msgid "{text}"\nmsgstr ""\n' for text in texts if text)
+    names = {"a.txt": "\n".join(texts), "a.po": catalogue}
+    for name, content in names.items():
+        file = {"file": (name, content.encode())}
+        found = ask.post("/translate_file", data=BOTH, files=file).json()
+        assert found.keys() == {"translatedFileUrl", "report"}
+        report = found["report"]
+        first = report.pop("first")
+        how = "missing" if name == "a.txt" else "put_back"
+        numbers = {"put_back": 0, "missing": 0, "added": 0, how: 1}
+        assert report == {
+            "texts": 8,
+            "memory": {"whole": 2, "part": 1, "repaired": 1, "near": 1},
+            "terms": {"used": 1, "missing": 1},
+            "numbers": numbers,
+            "doubtful": 3,
+        }
+        assert [place["text"] for place in first] == ["repaired a", "term a", "lost 512"]  # fmt: skip
+        repaired, term, lost = first
+        assert repaired["memory"][0]["where"] == "old.tmx:3"
+        assert [use["status"] for use in term["terms"]] == ["missing"]
+        assert (lost["marks"], lost["numbers"][how]) == (["numbers"], ["512"])
+        assert "secret" not in str(found)
+
+
+def test_of_many_places_the_first_are_told_and_only_how_they_begin(
+    ask: TestClient,
+) -> None:
+    texts = [f"short {n} {'word ' * 40}" for n in range(9)]
+    file = {"file": ("a.txt", "\n\n".join(texts).encode())}
+    report = ask.post("/translate_file", data=BOTH, files=file).json()["report"]
+    assert (report["texts"], report["doubtful"], len(report["first"])) == (9, 9, 5)
+    assert report.keys() == {"texts", "numbers", "doubtful", "first"}
+    assert all(len(place["text"]) <= 81 for place in report["first"])
+    same = {"source": "en", "target": "en"}
+    found = ask.post("/translate_file", data=same, files=file)
+    assert found.json()["report"] is None
 
 
 def test_the_language_of_a_file_is_detected(ask: TestClient) -> None:

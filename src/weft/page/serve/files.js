@@ -2,6 +2,7 @@
    server translates as a whole. */
 
 import { button, make } from "./element.js";
+import { reportLines, reportOf } from "./report.js";
 import { count, listed, say } from "./say.js";
 import { ask, Refused, request } from "./server.js";
 
@@ -31,7 +32,7 @@ export function takeFiles(files, server, findRoute) {
   for (const file of files) {
     const reason = reasonAgainst(file, server);
     const isWhole = !hasEnding(file.name, server.text_formats);
-    const job = { name: file.name, file, isWhole, findRoute, texts: null, done: [], before: 0, reason, status: reason ? "refused" : "stopped" };
+    const job = { name: file.name, file, isWhole, findRoute, texts: null, done: [], rows: [], report: null, before: 0, reason, status: reason ? "refused" : "stopped" };
     jobs.push(job);
     home.append(drawn(job));
     if (reason) update(job);
@@ -51,17 +52,22 @@ async function divide(job, signal) {
 
 async function translate({ format, route }, texts, signal) {
   const { source, target, model, glossary } = route;
-  const { translations } = await ask("v1/translate", { texts, source, target, format, glossary, ...(model && { model }) }, signal);
-  return translations.map(({ text }) => text);
+  const { translations } = await ask("v1/translate", { texts, source, target, format, glossary, memory: true, ...(model && { model }) }, signal);
+  return translations;
 }
 
 async function translateTexts(job, signal) {
   if (!job.texts) await divide(job, signal);
   job.route ??= await job.findRoute(job.texts.join("\n"), signal);
   while (job.done.length < job.texts.length) {
-    job.done.push(...(await translate(job, nextPart(job), signal)));
+    const translations = await translate(job, nextPart(job), signal);
+    for (const { text, marks, numbers, terms, memory, from_memory } of translations) {
+      job.done.push(text);
+      job.rows.push({ marks, numbers, terms, memory, from_memory });
+    }
     update(job);
   }
+  job.report = reportOf(job.texts, job.rows);
 }
 
 // The server finds out the language of such a file where it is not chosen.
@@ -72,9 +78,10 @@ async function translateWhole(job, signal) {
   for (const [name, value] of Object.entries(where)) if (value) form.append(name, value);
   if (glossary !== undefined) form.append("glossary", asTable(glossary));
   form.append("file", job.file);
-  const { translatedFileUrl } = await ask("translate_file", form, signal);
+  const { translatedFileUrl, report } = await ask("translate_file", form, signal);
   const answer = await request(`download_file/${translatedFileUrl.split("/").pop()}`, undefined, signal);
   offer(job, await answer.blob());
+  job.report = report;
 }
 
 // A name, or terms with a TAB in each line.
@@ -170,7 +177,7 @@ function toolsOf(job) {
 // Tools are drawn anew only where they change, so that the one with the focus stays.
 function update(job) {
   if (!job.element?.isConnected) return;
-  const { bar, text, tools } = job.parts;
+  const { bar, text, tools, report } = job.parts;
   bar.hidden = job.status === "refused";
   if (!job.isWhole) bar.value = job.done.length;
   else if (job.status === "running") bar.removeAttribute("value");
@@ -179,6 +186,7 @@ function update(job) {
   text.classList.toggle("refused", ["refused", "failed"].includes(job.status));
   if (job.shown === job.status) return;
   job.shown = job.status;
+  if (job.status === "done" && job.report) report.replaceChildren(...reportLines(job.report));
   const had = tools.contains(document.activeElement);
   tools.replaceChildren(...toolsOf(job));
   if (had) tools.firstChild.focus();
@@ -186,8 +194,8 @@ function update(job) {
 
 function drawn(job) {
   const bar = make("progress", { max: job.texts?.length ?? 1, value: "0", "aria-label": job.name });
-  job.parts = { bar, text: make("p", { role: "status" }), tools: make("div", { class: "row" }) };
-  job.element = make("div", { class: "job" }, make("b", {}, job.name), bar, job.parts.text, job.parts.tools);
+  job.parts = { bar, text: make("p", { role: "status" }), tools: make("div", { class: "row" }), report: make("ul", { class: "notes", "aria-live": "polite" }) };
+  job.element = make("div", { class: "job" }, make("b", {}, job.name), bar, job.parts.text, job.parts.tools, job.parts.report);
   job.shown = null;
   return job.element;
 }

@@ -4,7 +4,7 @@ import { make } from "./element.js";
 import { narrowNote } from "./examples.js";
 import { count, languageName, listed, quoted, say } from "./say.js";
 
-const MARKS = ["cut", "repetition", "short", "unsure", "empty", "omission", "doubled"];
+export const MARKS = ["cut", "repetition", "short", "unsure", "empty", "omission", "doubled"];
 const MOST = 12; // words that are named
 
 // "Line 3" and so on; a text of one line is the translation.
@@ -20,11 +20,8 @@ function markNote(mark, translations) {
 
 // Numbers that one side has and the other has not, and those that were put back.
 function numberNotes(translations) {
-  return translations.flatMap((translation, i) =>
-    Object.entries(translation?.numbers ?? {})
-      .filter(([, numbers]) => numbers.length > 0)
-      .map(([how, numbers]) => make("li", { class: "doubt" }, say(`numbers-${how}`, { where: where([i + 1], translations.length), numbers: listed(numbers) }))),
-  ).slice(0, MOST);
+  const said = translations.flatMap((translation, i) => ofNumbers(translation?.numbers, where([i + 1], translations.length)));
+  return said.slice(0, MOST).map((line) => make("li", { class: "doubt" }, line));
 }
 
 function unknownNote(translations) {
@@ -33,24 +30,37 @@ function unknownNote(translations) {
   return words.length > 0 && make("li", { class: "doubt" }, say("unknown-words", { words: named }));
 }
 
+export const ofTerm = ({ source, wanted, used, status }) => say(`term-${status}`, { source: quoted(source), used: quoted(used), wanted: wanted.map(quoted).join(" / ") });
+export const ofUnit = (unit, where) => say(`memory-${unit.kind}`, { ...unit, where, score: Math.round(100 * unit.score) });
+export const ofNumbers = (numbers, where) =>
+  Object.entries(numbers ?? {})
+    .filter(([, some]) => some.length > 0)
+    .map(([how, some]) => say(`numbers-${how}`, { where, numbers: listed(some) }));
+
 // How many terms are as a glossary demands, and what became of each other one.
 function termNotes(translations) {
   const terms = translations.flatMap((translation) => translation?.terms ?? []);
   if (terms.length === 0) return [];
   const amiss = terms.filter(({ status }) => status !== "used");
   const numbers = { count: count(terms.length - amiss.length), all: count(terms.length) };
-  const said = amiss.map(({ source, wanted, used, status }) => say(`term-${status}`, { source: quoted(source), used: quoted(used), wanted: wanted.map(quoted).join(" / ") }));
-  const lines = [...new Set(said)].slice(0, MOST);
+  const lines = [...new Set(amiss.map(ofTerm))].slice(0, MOST);
   return [make("li", { id: "terms-used" }, say("terms-used", numbers)), ...lines.map((line) => make("li", { class: "doubt" }, line))];
 }
 
-// What a memory has.
+// What a memory has: lines that it has whole, those of which it has a part, and each unit that is not the text itself.
 function memoryNotes(translations) {
-  const units = translations.map((translation) => translation?.memory?.[0] ?? {});
-  const exact = units.flatMap(({ kind }, i) => (kind === "exact" ? [i + 1] : []));
-  const said = units.map((unit, i) => unit.score < 1 && say(`memory-${unit.kind}`, { ...unit, where: where([i + 1], units.length), score: Math.round(100 * unit.score) }));
-  if (exact[0]) said.unshift(say("memory-exact", { where: where(exact, units.length) }));
-  return said.filter(Boolean).slice(0, MOST).map((line) => make("li", {}, line));
+  const lines = (share) => translations.flatMap((translation, i) => (translation?.from_memory === share ? [i + 1] : []));
+  const isWhole = (i) => translations[i].memory.every(({ kind }) => kind === "exact");
+  const all = lines("all").filter((number) => isWhole(number - 1));
+  const said = [["exact", all], ["part", lines("part")]].filter(([, numbers]) => numbers[0]).map(([how, numbers]) => say(`memory-${how}`, { where: where(numbers, translations.length) }));
+  const units = translations.flatMap((translation, i) => notable(translation?.memory ?? []).map((unit) => ofUnit(unit, where([i + 1], translations.length))));
+  return [...said, ...new Set(units)].slice(0, MOST).map((line) => make("li", {}, line));
+}
+
+// The units with other numbers; where nothing was taken, the nearest one.
+function notable(units) {
+  if (units.some(({ taken }) => taken)) return units.filter(({ kind }) => kind === "repaired");
+  return units.slice(0, 1);
 }
 
 // The share of the words that is expected to be right, where the models have learned to doubt.

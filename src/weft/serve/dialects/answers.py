@@ -29,6 +29,8 @@ from weft.predict.prediction import Prediction
 from weft.predict.settings import USUAL, DecodingSettings
 from weft.predict.terms import TermUse
 from weft.serve.catalogue import Catalogue, ServedModel
+from weft.serve.dialects.file_report import FileAnswer, report_of
+from weft.serve.dialects.remarks import marks_of
 from weft.serve.glossaries import USUAL as USUAL_TERMS
 from weft.serve.glossaries import Binding
 from weft.serve.jobs import Caller
@@ -116,18 +118,8 @@ class Answer:
 
     def marks(self) -> list[str]:
         """Return what may be wrong with it, in words that do not change."""
-        every = self.predictions
-        marks = {
-            "cut": any(prediction.truncated for prediction in every),
-            "repetition": any(prediction.repetition for prediction in every),
-            "short": any(prediction.short for prediction in every),
-            "unsure": any(prediction.unsure for prediction in every),
-            "empty": any(prediction.empty for prediction in every),
-            "omission": any(prediction.omitted for prediction in every),
-            "doubled": any(prediction.doubled for prediction in every),
-            "numbers": any(one.numbers for one in self.mended),
-        }
-        return [name for name, holds in marks.items() if holds]
+        has_numbers = any(one.numbers for one in self.mended)
+        return marks_of(self.predictions, has_numbers)
 
     def numbers(self) -> Numbers:
         """Return the numbers of all segments that differ in the translation, or did."""
@@ -147,6 +139,14 @@ class Answer:
         """Return the units of a memory that were taken for its segments, or are near."""
         uses = (prediction.memory or [] for prediction in self.predictions)
         return list(chain.from_iterable(uses))
+
+    def from_memory(self) -> str:
+        """Return how much of it was taken from a memory: all, part, or nothing."""
+        if not any(use.taken for use in self.memory()):
+            return "nothing"
+        if all(one.is_taken for one in self.predictions if one.segments):
+            return "all"
+        return "part"
 
     def unknown_words(self) -> list[str]:
         """Return the words that the model never saw in training, each once."""
@@ -191,8 +191,8 @@ async def translate_file(
     languages: tuple[str | None, str],
     caller: Caller,
     wish: Wish | None = None,
-) -> bytes:
-    """Translate a file, as `translate_texts` does a text."""
+) -> FileAnswer:
+    """Translate a file, as `translate_texts` does a text, and say what came of it."""
     wish = wish or Wish()
     charge(document.texts)
     texts = list(dict.fromkeys(document.texts))
@@ -201,15 +201,19 @@ async def translate_file(
         (guess,) = _guess(service, ["\n".join(texts)], tgt)
         src = guess.src
     if not texts or service.catalogue.is_same(src, tgt):
-        return await document.written(None)
+        return FileAnswer((await document.written(None)).content)
     document = await document.read_by(
         forms_for(service.catalogue, (src, tgt), wish.model)
     )
     texts = list(dict.fromkeys(document.texts))
     needed = document.needs_alignment
     found = await _translate(service, texts, needed, (src, tgt), caller, wish)
-    return await document.written(
+    filled = await document.written(
         [_in_document(text, found[text], (src, tgt)) for text in texts]
+    )
+    predictions = {text: one.prediction for text, one in found.items()}
+    return FileAnswer(
+        filled.content, report_of(document.texts, predictions, filled.numbers)
     )
 
 

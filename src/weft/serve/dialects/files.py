@@ -55,7 +55,7 @@ class Files:
         router.add_api_route("/download_file/{name}", self.download, methods=["GET"])
 
     async def translate(self, request: Request) -> Response:
-        """Translate a file; the answer says where it is."""
+        """Translate a file; the answer says where it is, and what came of it."""
         fields = await read_fields(request, self.service.limits)
         upload = fields.file("file")
         src, tgt = self._languages(fields)
@@ -72,15 +72,15 @@ class Files:
         try:
             row = format_of(upload.name)
             async with self.reader.open(row, upload.file.read(), reading) as document:
-                content = await translate_file(
+                answer = await translate_file(
                     self.service, document, (src, tgt), patient, wish
                 )
         except UsageError as error:
             raise InvalidRequest(_without_name(error, upload.name), "file") from None
         name = _name_in(upload.name, tgt)
-        asked = await asyncio.to_thread(self.downloads.add, name, content)
+        asked = await asyncio.to_thread(self.downloads.add, name, answer.content)
         url = f"{request.base_url}download_file/{quote(asked)}"
-        return reply({"translatedFileUrl": url})
+        return reply({"translatedFileUrl": url, "report": answer.report})
 
     async def download(self, name: str) -> Response:
         """Return a translated file."""

@@ -6,7 +6,6 @@ Fields that a route does not know are refused, so that a slip of the pen does no
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -17,9 +16,7 @@ from weft.documents.formats.text.plain import read_plain
 from weft.documents.formats.web.html import read_html
 from weft.errors import UsageError
 from weft.predict.completion import Completion
-from weft.predict.memory_use import MemoryUse
 from weft.predict.settings import DecodingSettings
-from weft.predict.terms import TermUse
 from weft.serve.bodies import (
     Fields,
     MissingField,
@@ -47,6 +44,7 @@ from weft.serve.dialects.described import (
 )
 from weft.serve.dialects.dialect import Dialect
 from weft.serve.dialects.files import divided
+from weft.serve.dialects.remarks import numbers_row, terms_row, unit_row
 from weft.serve.dialects.replies import reply, standard_error
 from weft.serve.dialects.sizes import check_size
 from weft.serve.dialects.terms import (
@@ -355,36 +353,13 @@ def _translation(answer: Answer, wish: Wish, is_detected: bool) -> dict[str, Any
     if (quality := answer.quality()) is not None:
         row["quality"] = quality
     if numbers := answer.numbers():
-        row["numbers"] = {name: list(found) for name, found in vars(numbers).items()}
+        row["numbers"] = numbers_row(numbers)
     if wish.words:
         row["words"] = words_of(answer)
     if wish.memory:
-        row["memory"] = list(map(_unit, answer.memory()))
-    return row | _terms(answer.terms())
-
-
-def _terms(uses: Sequence[TermUse] | None) -> dict[str, Any]:
-    """Return what became of a glossary's terms; nothing where there is none."""
-    return {} if uses is None else {"terms": list(map(_term, uses))}
-
-
-def _term(use: TermUse) -> dict[str, Any]:
-    """Return what became of a term; its place is that in its own segment, which is not told."""
-    return {
-        "source": use.source,
-        "wanted": list(use.wanted),
-        "used": use.used,
-        "status": use.status,
-        "reason": use.reason,
-    }
-
-
-def _unit(use: MemoryUse) -> dict[str, Any]:
-    """Return a unit of a memory; its place is that in its own segment, which is not told, and its
-    file without the folders of the server.
-    """
-    told = ("source", "target", "score", "kind", "taken")
-    return {name: getattr(use, name) for name in told} | {"where": Path(use.where).name}
+        row["memory"] = list(map(unit_row, answer.memory()))
+        row["from_memory"] = answer.from_memory()
+    return row | terms_row(answer.terms())
 
 
 def _completed(completion: Completion) -> dict[str, Any]:
@@ -399,7 +374,7 @@ def _completed(completion: Completion) -> dict[str, Any]:
             }
             for word in completion.alternatives
         ],
-        **_terms(completion.prediction.terms),
+        **terms_row(completion.prediction.terms),
     }
 
 
