@@ -212,7 +212,8 @@ def find_words(text: str, occurrences: Sequence[Occurrence]) -> list[Standing]:
 
 def word_with(text: str, part: str) -> str:
     """Return the first word of a text that has a term in it and is longer; "" where none is."""
-    lowered, part = lowered_text(text), lowered_text(part)
+    lowered = lowered_text(text)
+    part = lowered_text(part)
     start = lowered.find(part)
     while start >= 0:
         begin = start

@@ -24,6 +24,7 @@ _NEIGHBOURS = 3
 _ORDER = 0.45
 # share of the words that must be aligned for an alignment to be of use
 _LEAST_ALIGNED = 0.25
+_ASCII_WORD = re.compile(r"\w", re.ASCII)
 # letters and digits of a text that is looked for as it is, and the value of where it is found
 _LEAST_SAME = 2
 _SURE = 1_000_000
@@ -207,12 +208,14 @@ def _same_runs(
         inside = segment.text[item.end : segment.items[item.partner].start]
         start = item.end + len(inside) - len(inside.lstrip())
         pairs[inside.strip()].append((start, number))
+    here = _Borders(segment.text, src)
+    beyond = _Borders(translation, tgt)
     runs = {}
     for inside, those in pairs.items():
         if sum(map(str.isalnum, inside)) < _LEAST_SAME:
             continue
-        own = [src[first].start for first, _ in _standing(inside, segment.text, src)]
-        there = _standing(inside, translation, tgt)
+        there = beyond.standing(inside)
+        own = [src[first].start for first, _ in here.standing(inside)]
         if len(own) != len(there):
             own = [start for start, _ in those]
         if len(own) != len(there):
@@ -224,17 +227,32 @@ def _same_runs(
     return runs
 
 
-def _standing(inside: str, text: str, words: Sequence[Word]) -> list[tuple[int, int]]:
-    """Return where a text stands in another one, from word to word."""
-    starts = {word.start: number for number, word in enumerate(words)}
-    ends = {word.end: number + 1 for number, word in enumerate(words)}
-    whole = re.compile(rf"(?<!\w){re.escape(inside)}(?!\w)", re.ASCII)
-    spans = (found.span() for found in whole.finditer(text))
-    return [
-        (starts[start], ends[end])
-        for start, end in spans
-        if start in starts and end in ends
-    ]
+class _Borders:
+    """The places at which the words of a text begin and end."""
+
+    def __init__(self, text: str, words: Sequence[Word]) -> None:
+        self._text = text
+        self._starts = {word.start: number for number, word in enumerate(words)}
+        self._ends = {word.end: number + 1 for number, word in enumerate(words)}
+
+    def standing(self, inside: str) -> list[tuple[int, int]]:
+        """Return where another text stands in this one, from word to word."""
+        found = []
+        start = self._text.find(inside)
+        while start >= 0:
+            end = start + len(inside)
+            if self._is_whole(start, end):
+                found.append((self._starts[start], self._ends[end]))
+            else:
+                end = start + 1
+            start = self._text.find(inside, end)
+        return found
+
+    def _is_whole(self, start: int, end: int) -> bool:
+        """Return whether words begin and end there, and no letter of ASCII is beside them."""
+        beside = self._text[max(start - 1, 0) : start] + self._text[end : end + 1]
+        is_apart = not _ASCII_WORD.search(beside)
+        return is_apart and start in self._starts and end in self._ends
 
 
 def _kinds(translation: str, tgt: Sequence[Word]) -> list[int]:
