@@ -135,10 +135,11 @@ def launch(
     folders = [str(models[name]) for name in names]
     program = [str(_SLOW)] if slow else ["-m", "weft"]
     order = [sys.executable, *program, "serve", *folders]
+    port = [] if "--port" in options else ["--port", "0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     with log.open("w", encoding="utf-8") as written:
         process = subprocess.Popen(
-            [*order, "--port", "0", *options],
+            [*order, *port, *options],
             stdin=subprocess.DEVNULL,
             stdout=written,
             stderr=written,

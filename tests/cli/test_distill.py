@@ -49,7 +49,8 @@ def test_a_student_from_the_command_line(
     again = command(*arguments)
     assert (again.code, again.out) == (0, b"")
     assert "is finished" in again.messages[0]
-    ended = command(*arguments, "--beam-size", "2")
+    arguments[arguments.index("--beam-size") + 1] = "2"
+    ended = command(*arguments)
     assert (ended.code, len(ended.messages)) == (2, 1)
     assert "the beam size was 1, is 2" in ended.err
 

@@ -104,6 +104,8 @@ def has_engine(name: str) -> bool:
 def run(kind: str, plan: Plan, here: Path) -> list[Outcome]:
     file = here / "plan.json"
     file.write_text(json.dumps(plan), "utf-8")
+    for name in NAMES:  # a document never takes the place of another one
+        (here / f"{name}.html").unlink(missing_ok=True)
     child = Path(__file__).with_name("without_torch.py")
     order = [sys.executable, "-W", "error", str(child), kind, str(file)]
     done = subprocess.run(
