@@ -66,8 +66,8 @@ def test_two_rows_of_one_source_are_told_as_alternatives(
     terms = tmp_path / "terms.tsv"
     terms.write_text("tea\t茶\nmilk\t奶\nTea\t茶水\nmilk\t牛奶\n", "utf-8")
     ended = command("translate", DEMO, "We drink tea.", "--glossary", terms)
-    where = f"({terms}:1 and {terms}:3); 1 more such terms"
-    assert f"weft: glossary: tea: either of 茶, 茶水 is taken {where}" in ended.messages
+    said = f"{terms}:3: Tea stands in {terms}:1, too: either of 茶, 茶水 is taken"
+    assert f"weft: glossary: {said}; 1 more such term" in ended.messages
 
 
 def test_semicolons_in_a_tsv_are_read_and_told(

@@ -104,6 +104,7 @@ def refuse_missing_terms(glossaries: Iterable[Path]) -> None:
 def glossary_for(model: "Translator", paths: Sequence[Path]) -> "Glossary":
     """Read glossaries for a translator's languages as one, and say what is doubtful."""
     from weft.data.glossary import Glossary, read_glossary
+    from weft.data.glossary_check import alternatives
 
     entries: list[Entry] = []
     for path in paths:
@@ -112,9 +113,11 @@ def glossary_for(model: "Translator", paths: Sequence[Path]) -> "Glossary":
             remark(f"weft: {path}: {note}")
         entries += glossary.entries
     together = Glossary(tuple(entries))
-    doubled = list(together.alternatives())
+    doubled = list(alternatives(together))
     if doubled:
-        more = f"; {len(doubled) - 1:,} more such terms" if len(doubled) > 1 else ""
+        rest = len(doubled) - 1
+        terms = "term" if rest == 1 else "terms"
+        more = f"; {rest:,} more such {terms}" if rest else ""
         remark(f"weft: glossary: {doubled[0]}{more}")
     return together
 

@@ -113,17 +113,14 @@ class Glossary:
             )
         )
 
-    def alternatives(self) -> Iterator[str]:
-        """Yield each source that several rows give different targets, with all of these."""
-        rows: defaultdict[str, list[Entry]] = defaultdict(list)
+    def twins(self) -> Iterator[tuple[str, Entry, Entry]]:
+        """Yield each source of a row that an earlier row has, too, with both, the earlier first."""
+        first: dict[str, Entry] = {}
         for entry in self.entries:
             for source in entry.sources:
-                rows[lowered_text(source)].append(entry)
-        for source, entries in rows.items():
-            if len({frozenset(entry.targets) for entry in entries}) > 1:
-                found = chain.from_iterable(e.targets or (source,) for e in entries)
-                places = " and ".join(entry.where for entry in entries[:2])
-                yield f"{source}: either of {', '.join(dict.fromkeys(found))} is taken ({places})"
+                earlier = first.setdefault(lowered_text(source), entry)
+                if earlier is not entry:
+                    yield source, earlier, entry
 
     @cached_property
     def sha256(self) -> str:

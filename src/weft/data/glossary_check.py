@@ -1,13 +1,12 @@
 """A glossary by itself: whether a file is one, and what is doubtful in it."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 
 from weft.data.formats.tbx import languages_in_tbx
-from weft.data.glossary import Entry, first_row, lowered_text, read_glossary
+from weft.data.glossary import Entry, Glossary, first_row, lowered_text, read_glossary
 from weft.data.glossary_columns import COLUMNS, languages_named, named_columns
 from weft.errors import DataError, UsageError
 
@@ -60,7 +59,7 @@ def check_glossary(path: Path, pair: Sequence[str]) -> GlossaryCheck:
         len(entries),
         sum(entry.inflected for entry in entries),
         glossary.notes,
-        tuple(_doubts(entries)),
+        tuple(_doubts(glossary)),
     )
 
 
@@ -79,20 +78,22 @@ def _languages(path: Path, pair: Sequence[str]) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def _doubts(entries: Sequence[Entry]) -> Iterator[str]:
-    """Yield what contradicts itself, in the order of the file."""
-    seen: defaultdict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        both = set(map(lowered_text, entry.targets)) & set(
-            map(lowered_text, entry.avoided)
-        )
+def _doubts(glossary: Glossary) -> Iterator[str]:
+    """Yield what contradicts itself: within a row, then between rows."""
+    for entry in glossary.entries:
+        avoided = set(map(lowered_text, entry.avoided))
+        both = avoided.intersection(map(lowered_text, entry.targets))
         if both:
             yield f"{entry.where}: {', '.join(sorted(both))} is wanted and to be avoided"
-        for source in entry.sources:
-            earlier = seen[lowered_text(source)]
-            for other in islice(earlier, 1):
-                yield _on_twins(source, other, entry)
-            earlier.append(entry)
+    for twins in glossary.twins():
+        yield _on_twins(*twins)
+
+
+def alternatives(glossary: Glossary) -> Iterator[str]:
+    """Yield which terms have other targets in a row than in an earlier one, all of which count."""
+    for source, first, second in glossary.twins():
+        if set(first.targets) != set(second.targets):
+            yield _on_twins(source, first, second)
 
 
 def _on_twins(source: str, first: Entry, second: Entry) -> str:
@@ -100,5 +101,5 @@ def _on_twins(source: str, first: Entry, second: Entry) -> str:
     where = f"{second.where}: {source} stands in {first.where}, too"
     if set(first.targets) == set(second.targets):
         return f"{where}, with the same target"
-    targets = dict.fromkeys([*first.targets, *second.targets])
-    return f"{where}: either of {', '.join(targets)} is taken"
+    targets = chain(first.targets or (source,), second.targets or (source,))
+    return f"{where}: either of {', '.join(dict.fromkeys(targets))} is taken"

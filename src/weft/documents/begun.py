@@ -1,10 +1,10 @@
 """A segment whose translation a person has begun: with some of its items where they belong."""
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from weft.documents.document import Item, Kind, Segment
+from weft.documents.document import Item, Kind, Segment, items_without
 from weft.documents.kept import spans
 from weft.documents.words import OPENING, is_mark
 
@@ -35,11 +35,10 @@ def begin(segment: Segment, prefix: str) -> Begun:
             place = span.end
     stretches.append(prefix[place:])
     items = [segment.items[number] for number in there]
-    rest = _without(segment.items, there)
     return Begun(
         prefix,
         _text_of(stretches, items),
-        replace(segment, items=tuple(rest)),
+        replace(segment, items=items_without(segment.items, there)),
     )
 
 
@@ -68,17 +67,3 @@ def _before(item: Item, text: str, after: str) -> str:
         closes = is_mark(first) and first not in OPENING
         needs_none = closes or first.isspace()
     return text.rstrip() if needs_none else text
-
-
-def _without(items: Sequence[Item], there: Collection[int]) -> Iterator[Item]:
-    """Yield the items that are still to come. A tag whose partner is there stands alone."""
-    rest = [number for number in range(len(items)) if number not in there]
-    number_of = {number: new for new, number in enumerate(rest)}
-    for number in rest:
-        item = items[number]
-        if item.partner is None:
-            yield item
-        elif item.partner in number_of:
-            yield replace(item, partner=number_of[item.partner])
-        else:
-            yield replace(item, kind=Kind.EMPTY, partner=None)

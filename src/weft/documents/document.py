@@ -4,14 +4,18 @@ A format reads a document into segments and a skeleton. Writing puts a translati
 each segment; every other character of the skeleton stays.
 """
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from html import unescape
 from typing import Any, Protocol, TypeVar
 
 from weft.errors import UsageError
+
+_TAG = re.compile(r"<[^<>]*>")
 
 
 class Kind(Enum):
@@ -51,6 +55,26 @@ class Item:
     def is_point(self) -> bool:
         """Return whether it stands between words, and surrounds none."""
         return self.kind not in (Kind.OPEN, Kind.CLOSE)
+
+
+def items_without(items: Sequence[Item], gone: Collection[int]) -> tuple[Item, ...]:
+    """Return the items but for those of some numbers. A tag whose partner is gone stands alone."""
+    rest = [number for number in range(len(items)) if number not in gone]
+    number_of = {number: new for new, number in enumerate(rest)}
+    left = []
+    for number in rest:
+        item = items[number]
+        if item.partner in number_of:
+            item = replace(item, partner=number_of[item.partner])
+        elif item.partner is not None:
+            item = replace(item, kind=Kind.EMPTY, partner=None)
+        left.append(item)
+    return tuple(left)
+
+
+def shown_item(raw: str) -> str:
+    """Return an item as a person reads it: nothing of a tag, and without entities."""
+    return unescape(_TAG.sub("", raw))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ text of the segment, and the model's own words say where they belong.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic
@@ -22,6 +22,7 @@ from weft.documents.document import (
     TextDocument,
     Translated,
     Written,
+    items_without,
 )
 from weft.documents.words import Word, split_words
 
@@ -106,22 +107,20 @@ class _Text:
 
     def segment(self) -> Segment:
         items: list[Item] = []
-        number_of: dict[int, int] = {}
         for number, item in enumerate(self._segment.items):
             self._copy(item.start)
+            start = self._length
             if number in self._known:
                 self._insert(item)
-                continue
-            start = self._length
-            self._copy(item.end)
-            number_of[number] = len(items)
+            else:
+                self._copy(item.end)
             items.append(replace(item, start=start, end=self._length))
         self._copy(len(self._segment.text))
         kept = (core_of(self._segment.items[number].raw) for number in self._known)
         return replace(
             self._segment,
             text="".join(self._parts),
-            items=tuple(_renumbered(items, number_of)),
+            items=items_without(items, self._known),
             spaces={
                 self._moved(place): raw for place, raw in self._segment.spaces.items()
             },
@@ -155,13 +154,6 @@ class _Text:
             if start <= place:
                 shift = longer
         return place + shift
-
-
-def _renumbered(items: Sequence[Item], number_of: dict[int, int]) -> Iterator[Item]:
-    """Yield the items with the new numbers of their partners."""
-    for item in items:
-        partner = None if item.partner is None else number_of[item.partner]
-        yield replace(item, partner=partner)
 
 
 def spans(text: str, kept: Collection[str]) -> list[Span]:

@@ -10,7 +10,7 @@ from weft.data.formats.codes import has_any
 from weft.data.memory import normal
 from weft.data.substitution import exchange, form_of
 from weft.documents.coded import read_coded
-from weft.documents.document import Item, Kind, Segment, TextDocument
+from weft.documents.document import Item, Kind, Segment, TextDocument, shown_item
 from weft.documents.formats.programs.restructured import read_restructured
 from weft.documents.formats.text.messages import read_message
 from weft.documents.kept import core_of, spans
@@ -22,7 +22,6 @@ READERS: Sequence[Read] = (read_message, read_restructured)
 
 _Shape = Sequence[tuple[str, str]]
 _EDGE = "x"  # a word that keeps tags at the edge of a text inside it
-_TAG = re.compile(r"<[^<>]*>")
 _SPACES = re.compile(" {2,}")
 
 
@@ -280,7 +279,7 @@ class _Unit:
                 return None
             raws.append(raw)
         written = self._text(raws, self.segment.escape)
-        shown = self._text(list(map(_shown, raws)), str)
+        shown = self._text(list(map(shown_item, raws)), str)
         shown = _SPACES.sub(" ", shown)
         if not has_edges:
             return Stood(written, shown)
@@ -324,11 +323,6 @@ class _Unit:
             if len(space) == 1:
                 text = text[:place] + space + text[place + 1 :]
         return exchange(text[start:end].strip(" \t\r\n"), self.exchanged)
-
-
-def _shown(raw: str) -> str:
-    """Return an item as a person reads it: nothing of a tag."""
-    return unescape(_TAG.sub("", raw))
 
 
 def _without_edges(text: str) -> str:

@@ -5,11 +5,17 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import unescape
 from itertools import accumulate
 
 from weft.documents.begun import Begun
-from weft.documents.document import Doubt, Item, Kind, Segment, Translated
+from weft.documents.document import (
+    Doubt,
+    Item,
+    Kind,
+    Segment,
+    Translated,
+    shown_item,
+)
 from weft.documents.kept import repair_kept, spans, words_around
 from weft.documents.numbers import NO_NUMBERS, Numbers, differing, repair_numbers
 from weft.documents.placing import Placed, cuts_of, place
@@ -27,7 +33,6 @@ _WIDE_MARKS = {",": "，", ";": "；", ":": "："}
 _MARK = re.compile(r"([,;:])\s+")
 _CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff60\U00020000-\U0003ffff]")
 _KANA = re.compile("[\u3041-\u30ff]")
-_TAG = re.compile(r"<[^<>]*>")
 PLACED_ANEW = "Tags of a unit of the memory were placed by the alignment."
 
 
@@ -145,9 +150,7 @@ def _without_tags(segment: Segment) -> Segment:
     """
     items = []
     for item in segment.items:
-        shown = ""
-        if item.kind is Kind.KEPT:
-            shown = unescape(_TAG.sub("", item.raw))
+        shown = shown_item(item.raw) if item.kind is Kind.KEPT else ""
         items.append(replace(item, raw=shown))
     if not any(item.raw for item in items):
         items = []

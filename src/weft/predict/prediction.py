@@ -77,7 +77,7 @@ class Prediction:
     `terms` are those of the glossary that the text has, where there is one.
 
     `numbers` are those that the text has and the translation has not, or the other way round, as
-    far as they are no words; None where they are the same, or a memory had the translation.
+    far as they are no words; None where they are the same.
 
     `memory` has the units of a translation memory that were taken and those that are near, where
     there is one. A segment that was taken has a score of 0, and so have its tokens: it is certain.
