@@ -17,6 +17,7 @@ MODERN: dict[str, Any] = {
     "num_key_value_heads": 1,
     "query_key_norm": True,
     "sandwich_norm": True,
+    "embedding_norm": True,
     "activation": "swiglu",
     "bias": False,
 }
@@ -32,6 +33,7 @@ LAYERS: list[dict[str, Any]] = [
     {"scale_embeddings": False},
     {"num_key_value_heads": 2},
     {"query_key_norm": True},
+    {"embedding_norm": True},
     {"head_dim": 5},
     *({"activation": name} for name in ACTIVATIONS_OF_RECIPES),
     MODERN,
@@ -40,7 +42,7 @@ TRANSLATORS = [*LAYERS, {"scale_embeddings": False, "tie_embeddings": False}]
 CLASSIFIERS: list[dict[str, Any]] = [
     *LAYERS,
     {"pooling": "first"},
-    {"pooling": "first", "norm_first": False, "ngrams": 2},
+    {"pooling": "first", "norm_first": False, "embedding_norm": True, "ngrams": 2},
     {"ngrams": 2},
     {"ngrams": 3, "ngram_weights": "log-count-ratio"},
     {"num_encoder_layers": 0},

@@ -213,6 +213,7 @@ class LayerShape(Section):
     norm_first: bool = True
     sandwich_norm: bool = False
     query_key_norm: bool = False
+    embedding_norm: bool = False
     bias: bool = True
     activation: Literal["relu", "gelu", "relu2", "swiglu", "geglu"] = "relu"
     positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"

@@ -110,6 +110,7 @@ class Draw:
         self.pick("model.activation", *ACTIVATIONS)
         self.pick("model.norm", *NORMS)
         self.pick("model.query_key_norm", True, False)
+        self.pick("model.embedding_norm", True, False, False)
         self.pick("model.bias", True, False)
         self.some(
             model__dropout=(0.0, 0.3),

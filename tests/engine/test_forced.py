@@ -67,7 +67,13 @@ def packaged() -> dict[str, Seq2SeqSection]:
 # more heads than a register has numbers, a number of heads that fills no register, one head
 OTHERS: dict[str, dict[str, Any]] = {
     "20 heads": {"d_model": 40, "d_ff": 30, "num_heads": 20, "head_dim": 4},
-    "3 heads": {"d_model": 26, "d_ff": 17, "num_heads": 3, "head_dim": 13},
+    "3 heads": {
+        "d_model": 26,
+        "d_ff": 17,
+        "num_heads": 3,
+        "head_dim": 13,
+        "embedding_norm": True,
+    },
     "1 head": {"d_model": 34, "d_ff": 33, "num_heads": 1},
     "query-key norm": {
         "d_model": 32,
@@ -103,7 +109,7 @@ def test_there_are_layers_of_every_kind() -> None:
     found = SHAPES.values()
     assert {shape.norm for shape in found} == {"layer", "rms"}
     assert {"rotary", "sinusoidal"} <= {shape.positions for shape in found}
-    for switch in ("query_key_norm", "norm_first"):
+    for switch in ("query_key_norm", "embedding_norm", "norm_first"):
         assert {getattr(shape, switch) for shape in found} == {True, False}
 
 

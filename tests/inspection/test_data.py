@@ -38,6 +38,7 @@ SECTIONS = {
 # what a model may not have
 NULLS = (
     ".positions",
+    ".normed",
     ".parent",
     ".score",
     ".agreement",

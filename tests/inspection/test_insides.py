@@ -37,7 +37,7 @@ V = 19
 SMALL = {"d_model": 24, "d_ff": 40, "num_heads": 4, "max_len": 32}
 SHAPES: list[dict[str, Any]] = [
     {},
-    {"norm_first": False, "bias": False},
+    {"norm_first": False, "bias": False, "embedding_norm": True},
     {"tie_embeddings": False, "positions": "learned"},
     {
         "norm": "rms",
@@ -46,6 +46,7 @@ SHAPES: list[dict[str, Any]] = [
         "num_key_value_heads": 2,
         "query_key_norm": True,
         "sandwich_norm": True,
+        "embedding_norm": True,
         "activation": "swiglu",
     },
 ]

@@ -63,6 +63,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "model.ngrams=2",
         "model.ngram_buckets=50",
         "model.match_lengths=[2]",
+        "model.embedding_norm=true",
     ),
     "language, packed and rotary": (
         *LANGUAGE,
@@ -73,6 +74,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "classifier by its first": (
         *LABELS,
         "model.num_encoder_layers=1",
+        "model.norm_first=false",
+        "model.embedding_norm=true",
         "model.pooling=first",
     ),
     "bag": (*LABELS, "model.num_encoder_layers=0"),
@@ -172,10 +175,13 @@ def test_a_language_model_shows_what_it_reads_and_expects(
     total = found.vectors.tokens + (
         0 if found.vectors.positions is None else found.vectors.positions
     )
+    normed = found.vectors.normed
+    assert (normed is not None) == task.config.model.embedding_norm
     expected_input = first_input(
         task.model, lambda: task.model(torch.tensor([found.ids]))
     )
-    np.testing.assert_allclose(total, expected_input, atol=1e-6)
+    read = total if normed is None else normed
+    np.testing.assert_allclose(read, expected_input, atol=1e-6)
 
 
 def test_a_language_model_reads_line_breaks_as_they_stand(

@@ -259,12 +259,20 @@ def test_what_is_added_to_vectors_and_what_the_text_begins_with_is_said(
     assert "reads it before every document" in shown
     assert "has added" not in shown
     assert "Nothing is added for its position" in shown
-    vectors = replace(language.vectors, beside=("ngrams", "matches"))
+    assert "norm" not in shown
+    normed = 3 * language.vectors.tokens
+    vectors = replace(language.vectors, beside=("ngrams", "matches"), normed=normed)
     page = open_page(replace(language, vectors=vectors, start="between"))
     shown = page.locator("#numbers").inner_text()
     assert "the vectors of the n-grams that end with it and that of the token" in shown
     assert "one token has other numbers at other places" in shown
     assert "it stands between the documents of the training text" in shown
+    assert "brought to one scale (norm) before the first layer reads it" in shown
+    strips = page.locator("#numbers-strips .strip span").all_inner_texts()
+    assert strips == ["token", "→ normed"]
+    said = page.locator("#numbers-reading").inner_text().replace("−", "-")
+    own, read = (float(part.split(" ")[1]) for part in said.split(": ")[1].split(", "))
+    assert (own, read) == pytest.approx((own, 3 * own), abs=3e-3)
     # what a model of a book says after it means nothing: the next place is shown
     second = language.pieces[2].removeprefix("▁")
     assert page.locator("#ribbon [aria-current]").inner_text() == second

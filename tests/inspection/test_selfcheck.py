@@ -47,6 +47,7 @@ MODERN = (
     "model.positions=rotary",
     "model.num_key_value_heads=1",
     "model.query_key_norm=true",
+    "model.embedding_norm=true",
     "model.bias=false",
 )
 WORDS = ["red", "blue", "small", "large", "warm", "cold"]

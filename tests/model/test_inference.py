@@ -37,7 +37,8 @@ POST = {"norm_first": False}
 UNTIED, LEARNED = {"tie_embeddings": False}, {"positions": "learned"}
 SHAPES: list[dict[str, Any]] = [
     {"d_model": 64, "d_ff": 96, "num_heads": 8},
-    {"d_model": 26, "d_ff": 17, "num_heads": 3, "head_dim": 13, **POST, **LEARNED, "activation": "gelu"},
+    {"d_model": 26, "d_ff": 17, "num_heads": 3, "head_dim": 13, **POST, **LEARNED, "activation": "gelu",
+     "embedding_norm": True},
     {"d_model": 30, "d_ff": 41, "num_heads": 5, "activation": "relu2", "bias": False, "positions": "rotary"},
     {"d_model": 48, "d_ff": 50, "num_heads": 20, "head_dim": 4, **POST, **UNTIED, "positions": "rotary"},
     {"d_model": 34, "d_ff": 33, "num_heads": 1, "activation": "gelu", "scale_embeddings": False},
@@ -46,7 +47,7 @@ SHAPES: list[dict[str, Any]] = [
     {"d_model": 36, "d_ff": 20, "num_heads": 3, "num_key_value_heads": 1, "head_dim": 6, "activation": "geglu",
      "query_key_norm": True, **POST},
     {"d_model": 40, "d_ff": 33, "num_heads": 20, "num_key_value_heads": 5, "head_dim": 4, "sandwich_norm": True,
-     "norm": "rms", "positions": "rotary", "tie_embeddings": False},
+     "norm": "rms", "positions": "rotary", "tie_embeddings": False, "embedding_norm": True},
 ]  # fmt: skip
 SOURCES = [
     [5, 7, 9, EOS],

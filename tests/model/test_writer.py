@@ -27,7 +27,7 @@ SHAPES: list[dict[str, Any]] = [
      "query_key_norm": True, "sandwich_norm": True, "bias": False, "ngrams": 2, "ngram_buckets": 57},
     {"ngrams": 3, "ngram_buckets": 57, "match_lengths": (1, 2)},
     # wider than what vectors are filled up to
-    {"ngrams": 2, "ngram_buckets": 57, "d_model": 34, "head_dim": 9},
+    {"ngrams": 2, "ngram_buckets": 57, "d_model": 34, "head_dim": 9, "embedding_norm": True},
 ]  # fmt: skip
 
 

@@ -47,6 +47,13 @@ def rows_of(found: Any) -> list[Any]:
     return [(row["part"], row["layer"], row.get("n")) for row in found["rows"]]
 
 
+def check_first(vectors: Any, states: Any) -> None:
+    """Compare what the first layer is said to read with what it reads."""
+    total = np.array(vectors["tokens"]) + np.array(vectors["positions"] or 0)
+    read = total if vectors["normed"] is None else np.array(vectors["normed"])
+    np.testing.assert_allclose(read, states[0][0], atol=1e-4)
+
+
 def check_stream(found: Any, passed: Pass, written: list[int]) -> None:
     """Compare lens, shares and looks with those of Python."""
     expected = lens(passed, written)
@@ -87,6 +94,8 @@ def test_a_translation(load: Any, name: str) -> None:
     weights = in_float64(task.weights)
     passed = translation_pass(weights, found["source"]["ids"], [2, *written[:-1]])
     check_stream(found, passed, written)
+    check_first(found["source"]["vectors"], passed.record.encoder_states)
+    check_first(found["target"]["vectors"], passed.record.decoder_states)
     nodes = found["beam"]["nodes"]
     best = [node["id"] for node in nodes if node["is_best"]]
     assert best == written[: len(best)]
@@ -108,13 +117,23 @@ def test_a_greedy_translation(load: Any, most: int) -> None:
     check_stream(found, passed, written)
 
 
-@pytest.mark.parametrize("name", ["tiny-shakespeare", "lm-modern", "causal-lm"])
-def test_a_language_model(load: Any, name: str) -> None:
-    task = tiny.tiny_task(name)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("tiny-shakespeare",),
+        ("tiny-shakespeare", "model.embedding_norm=true"),
+        ("lm-modern",),
+        ("causal-lm", "model.embedding_norm=true"),
+    ],
+    ids=str,
+)
+def test_a_language_model(load: Any, settings: tuple[str, ...]) -> None:
+    task = tiny.tiny_task(*settings)
     found = inside(load, task, " ".join(tiny.TEXTS[:2]) * 2)
     ids = found["tokens"]["ids"]
     passed = language_pass(in_float64(task.weights), ids)
     check_stream(found, passed, [*ids[1:], int(passed.logits[-1].argmax())])
+    check_first(found["tokens"]["vectors"], passed.record.decoder_states)
 
 
 def said_on_the_way(passed: Any, is_multi: bool) -> Any:
@@ -140,7 +159,7 @@ def said_on_the_way(passed: Any, is_multi: bool) -> Any:
             marks=pytest.mark.long,
         ),
         ("classify-fast", "data.label_separator=;"),
-        ("imdb-classifier",),
+        ("imdb-classifier", "model.embedding_norm=true"),
     ],
     ids=str,
 )

@@ -28,6 +28,7 @@ ODD = {
         "en-de",
         "model.norm_first=false",
         "model.query_key_norm=true",
+        "model.embedding_norm=true",
     ),
     "gelu, an odd width of heads": (
         "en-de",
@@ -35,6 +36,7 @@ ODD = {
         "model.head_dim=5",
     ),
     "the first state": ("classify-modern", "model.pooling=first"),
+    "a norm of tokens and n-grams": ("tiny-shakespeare", "model.embedding_norm=true"),
     "layers and a bag": (
         "classify-modern",
         "model.ngrams=3",

@@ -28,9 +28,10 @@ from weft.predict.parameters import (
 SMALL = {"d_model": 12, "d_ff": 20, "num_heads": 2, "max_len": 9}
 OPTIONS: list[dict[str, Any]] = [
     {},
-    {"norm_first": False, "bias": False},
+    {"norm_first": False, "bias": False, "embedding_norm": True},
     {"norm": "rms", "sandwich_norm": True, "query_key_norm": True},
     {"activation": "swiglu", "positions": "learned", "num_key_value_heads": 1},
+    {"embedding_norm": True, "positions": "learned"},
     {"positions": "rotary", "head_dim": 10},
 ]
 TIED = [True, False]

@@ -52,7 +52,7 @@ struct Model {
     double eps, score_scale, embedding_scale;
     const float *src_tokens, *src_positions, *tgt_tokens, *tgt_positions, *cosines, *sines;
     const Layer *encoder, *decoder;
-    Norm encoder_norm, decoder_norm;
+    Norm encoder_norm, decoder_norm, src_norm, tgt_norm;  // the last two: of the embeddings
     Matrix projection, listed;  // the same twice: in panels, and one output behind the other for those of a shortlist
 };
 
@@ -638,8 +638,8 @@ struct Session {
         if (!model.norm_first) normalize_all(layer.norms[part], rows, inverses);
     }
 
-    void embed(const float* tokens, const float* positions, const int32_t* ids, const int64_t* times, const float* beside,
-               int64_t rows) {
+    void embed(const float* tokens, const float* positions, const Norm& norm, const int32_t* ids, const int64_t* times,
+               const float* beside, int64_t rows) {
         const int64_t size = model.d_model_padded;
         x.of(rows * size);
         for (int64_t r = 0; r < rows; r++)
@@ -650,6 +650,7 @@ struct Session {
                 if (positions) sum += read(positions + times[r] * size + c);
                 write(x.data + r * size + c, sum);
             }
+        normalize_all(norm, rows);
     }
 
     // The encoder's final states of texts that lie end to end, into `x`; `ends` are where they end.
@@ -659,7 +660,7 @@ struct Session {
         std::vector<int64_t> positions(rows);
         for (int64_t s = 0, r = 0; s < count; s++)
             for (int64_t begin = r; r < ends[s]; r++) positions[r] = r - begin;
-        embed(model.src_tokens, model.src_positions, ids, positions.data(), nullptr, rows);
+        embed(model.src_tokens, model.src_positions, model.src_norm, ids, positions.data(), nullptr, rows);
         for (int64_t l = 0; l < model.num_encoder_layers; l++) {
             const Layer& layer = model.encoder[l];
             float *all = qkv.of(rows * 3 * width), *to = context.of(rows * width);
@@ -706,7 +707,7 @@ struct Session {
     template <typename Kind>
     void decode(int64_t rows, const int64_t* of, const int64_t* place, const int64_t* times, const int32_t* tokens,
                 const int32_t* ancestors, int64_t stride, const float* beside, const Look& look) {
-        embed(model.tgt_tokens, model.tgt_positions, tokens, times, beside, rows);
+        embed(model.tgt_tokens, model.tgt_positions, model.tgt_norm, tokens, times, beside, rows);
         const bool is_recorded = std::any_of(of, of + rows, [&](int64_t slot) { return slots[slot].is_recorded; });
         const bool traces = look.readout || is_recorded;
         if (traces) trace.begin(model.num_decoder_layers, rows);

@@ -215,6 +215,7 @@ def _side(embedding: Embedding) -> weights.Side:
     return weights.Side(
         _array(embedding.tokens.weight),
         None if isinstance(positions, NoPositions) else _array(positions.table),
+        None if embedding.norm is None else _norm(embedding.norm),
     )
 
 

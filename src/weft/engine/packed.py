@@ -130,6 +130,8 @@ class _Model(ctypes.Structure):
         ("decoder", ctypes.POINTER(_Layer)),
         ("encoder_norm", _Norm),
         ("decoder_norm", _Norm),
+        ("src_norm", _Norm),
+        ("tgt_norm", _Norm),
         ("projection", _Matrix),
         ("listed", _Matrix),
     )
@@ -274,6 +276,8 @@ class Packed:
             decoder=self._layers(weights.decoder, heads),
             encoder_norm=self._norm(weights.encoder_norm),
             decoder_norm=self._norm(weights.decoder_norm),
+            src_norm=self._norm(src.norm if src else None),
+            tgt_norm=self._norm(tgt.norm if tgt else None),
             projection=projection,
         )
         self._heads = heads

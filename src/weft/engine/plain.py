@@ -250,7 +250,7 @@ class PlainTransformer:
         record = record or Record()
         is_text = src != PAD_ID
         mask = is_text[:, None, None, :]
-        x = self._embedded(weights.src, src, beside=beside)
+        x = self._embedded(weights.src, src, record, "encoder", beside=beside)
         record.encoder_states.append(x)
         for layer in weights.encoder:
             x = self._encoder_layer(layer, x, mask, record)
@@ -294,7 +294,7 @@ class PlainTransformer:
         length = ids.shape[1]
         # each position sees itself and those before it
         mask = np.tri(length, first + length, first, dtype=np.bool_)
-        x = self._embedded(weights.tgt, ids, first, beside)
+        x = self._embedded(weights.tgt, ids, record, "decoder", first, beside)
         record.decoder_states.append(x)
         past = []
         for number, layer in enumerate(weights.decoder):
@@ -314,20 +314,23 @@ class PlainTransformer:
         self,
         side: Side,
         ids: Ids,
+        record: Record,
+        tower: str,
         first: int = 0,
         beside: Floats | None = None,
     ) -> Floats:
         """Return token vectors times their scale, plus those of their positions (sections 3.4 and
-        3.5).
+        3.5); their sum may have a norm.
         """
         tokens = side.tokens[ids]
         if beside is not None:
             tokens = tokens + beside
-        embedded = tokens * self.weights.embedding_scale
-        if side.positions is None:
-            return embedded
-        end = first + ids.shape[1]
-        return embedded + side.positions[first:end]
+        x = tokens * self.weights.embedding_scale
+        if side.positions is not None:
+            end = first + ids.shape[1]
+            x = x + side.positions[first:end]
+        record.keep_sum(tower, x)
+        return x if side.norm is None else self._normed(x, side.norm)
 
     def _encoder_layer(
         self,

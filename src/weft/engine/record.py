@@ -37,7 +37,8 @@ class Record:
     Each list has an array for each layer: attention weights (N, H, queries, keys) of the encoder,
     the decoder over itself and the decoder over the source; states (N, positions, D) after each
     layer, with the embeddings before the first. A `deep` record has all sublayers of each tower
-    too, in their order, and the looks of each attention.
+    too, in their order, the looks of each attention, and the `sums` of each tower's embeddings
+    before a norm that they may have.
     """
 
     encoder: list[Floats] = field(default_factory=list)
@@ -49,6 +50,12 @@ class Record:
     encoder_parts: list[Part] = field(default_factory=list)
     decoder_parts: list[Part] = field(default_factory=list)
     looks: dict[str, list[Look]] = field(default_factory=dict)
+    sums: dict[str, Floats] = field(default_factory=dict)
+
+    def keep_sum(self, tower: str, x: Floats) -> None:
+        """Keep the sum of the embeddings of the "encoder" or the "decoder", if deep."""
+        if self.deep:
+            self.sums[tower] = x
 
     def keep_look(self, kind: str, weights: Floats, look: Look) -> None:
         """Keep an attention's weights, of "encoder", "decoder" or "cross", and if deep its look."""

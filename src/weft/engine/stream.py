@@ -226,7 +226,8 @@ class Outlet:
 @dataclass(frozen=True, eq=False)
 class Traced:
     """A direction, carried back through a tower: its outlets in the stream's order, the `start`, by
-    which the embeddings count (..., L, D), and the share (..., L) of all biases.
+    which the embeddings count, before their norm, if any, (..., L, D), and the share (..., L) of
+    all biases.
     """
 
     outlets: list[Outlet]
@@ -246,10 +247,10 @@ def traced(weights: Weights, tower: str, record: Record, direction: Numbers) -> 
     """Take a direction (..., L, D) back from the tower's output to its embeddings."""
     back = _Back(weights, direction)
     if tower == "encoder":
-        layers, parts = weights.encoder, record.encoder_parts
+        side, layers, parts = weights.src, weights.encoder, record.encoder_parts
         back.through(weights.encoder_norm, record.encoder_states[-1])
     else:
-        layers, parts = weights.decoder, record.decoder_parts
+        side, layers, parts = weights.tgt, weights.decoder, record.decoder_parts
         back.through(weights.decoder_norm, record.decoder_states[-1])
     outlets = []
     places = list(_places(layers, parts))
@@ -257,6 +258,8 @@ def traced(weights: Weights, tower: str, record: Record, direction: Numbers) -> 
         outlet = back.past(row, layer, number, part, output)
         outlets.append(outlet)
     outlets.reverse()
+    assert side is not None
+    back.through(side.norm, record.sums[tower])
     return Traced(outlets, back.direction, back.biases)
 
 

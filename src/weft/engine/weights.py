@@ -105,10 +105,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Side:
-    """Token vectors (V, D), and those of the positions (L, D), if any."""
+    """Token vectors (V, D), those of the positions (L, D), if any, and a norm of their sum, if
+    any.
+    """
 
     tokens: Floats
     positions: Floats | None
+    norm: Norm | None = None
 
 
 @dataclass(frozen=True)

@@ -261,8 +261,7 @@ def _table(weights: ClassifierWeights) -> Floats:
 def _vectors(weights: ClassifierWeights, row: list[int], limits: Limits) -> Vectors:
     encoder = weights.encoder
     if encoder is not None:
-        assert encoder.src is not None
-        return embedded(encoder.src, encoder.embedding_scale, row, limits)
+        return embedded(encoder, encoder.src, row, limits)
     assert weights.bag is not None
     return Vectors(weights.bag.tokens[row], None, dimensions=limits.dimensions)
 

@@ -142,7 +142,7 @@ def inspect_language(
         alternatives=alternatives(tokenizer, before, limits.alternatives),
         next=alternatives(tokenizer, probabilities[-1:], NUM_NEXT)[0],
         decoder=stacked(passed.record.decoder),
-        vectors=embedded(weights.tgt, weights.embedding_scale, row, limits, own, names),
+        vectors=embedded(weights, weights.tgt, row, limits, own, names),
         max_len=limit,
         cut=len(ids) >= limit,
         insides=insides,

@@ -97,9 +97,11 @@ def map_of_translator(
     draw = _Drawing(shape)
     is_one = ties and joint
     draw.embedding("encoder", weights.src)
+    draw.norm("encoder", weights.src.norm, "embedding-norm")
     draw.layers("encoder", weights.encoder)
     draw.norm("encoder", weights.encoder_norm)
     draw.embedding("decoder", weights.tgt, has_own=not is_one)
+    draw.norm("decoder", weights.tgt.norm, "embedding-norm")
     draw.layers("decoder", weights.decoder)
     draw.norm("decoder", weights.decoder_norm)
     draw.output(weights.projection, has_own=not ties)
@@ -120,6 +122,7 @@ def map_of_writer(shape: LayerShape, weights: Weights, ties: bool) -> ModelMap:
         draw.table("decoder", "ngrams", weights.ngrams.vectors)
     if weights.matches is not None:
         draw.table("decoder", "matches", weights.matches.vectors)
+    draw.norm("decoder", weights.tgt.norm, "embedding-norm")
     draw.layers("decoder", weights.decoder)
     draw.norm("decoder", weights.decoder_norm)
     draw.output(weights.projection, has_own=not ties)
@@ -138,6 +141,7 @@ def map_of_classifier(
     if encoder is not None:
         assert encoder.src is not None
         draw.embedding("encoder", encoder.src)
+        draw.norm("encoder", encoder.src.norm, "embedding-norm")
         draw.layers("encoder", encoder.encoder)
         draw.norm("encoder", encoder.encoder_norm)
         width = encoder.d_model
@@ -216,11 +220,11 @@ class _Drawing:
         own = _of_map(part.query) + _of_map(part.output) + sum(map(len, gains))
         return own + shared // times
 
-    def norm(self, tower: str, norm: Norm | None) -> None:
-        """Add the norm after a tower, where it has one."""
+    def norm(self, tower: str, norm: Norm | None, part: str = "norm") -> None:
+        """Add the norm after a tower, or another one, where it has one."""
         if norm is not None:
             width = self.shape.d_model
-            self.box(tower, "norm", (width, width), _of_norm(norm))
+            self.box(tower, part, (width, width), _of_norm(norm))
 
     def output(self, projection: Linear | None, has_own: bool) -> None:
         """Add the projection to logits."""

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from weft.data.known import KnownWords
 from weft.data.normalize import replace_surrogates
 from weft.data.tokenizer import Tokenizer
-from weft.engine.weights import Floats, Side
+from weft.engine.plain import NORMS
+from weft.engine.weights import Floats, Side, Weights
 from weft.errors import UsageError
 
 # what an inspection's data begin with; the version grows where a key changes its meaning, or goes
@@ -81,7 +82,8 @@ class Vectors:
 
     `tokens` are those of the tokens, scaled as the model scales them, and of the n-grams beside
     them; `positions` are added to them, None where the model adds none: recurrent layers, a bag of
-    n-grams, and rotary positions, which turn queries and keys instead. `beside` names what is added
+    n-grams, and rotary positions, which turn queries and keys instead. `normed` is what a norm
+    makes of that sum, None where the first layer reads the sum itself. `beside` names what is added
     to a token's own vector in `tokens`: "ngrams", "matches". So many `dimensions` of each are
     written.
     """
@@ -90,6 +92,7 @@ class Vectors:
     positions: Floats | None
     beside: Sequence[str] = ()
     dimensions: int = MAX_DIMENSIONS
+    normed: Floats | None = None
 
     def to_data(self) -> dict[str, Any]:
         """Return their width and the first of their numbers."""
@@ -97,6 +100,7 @@ class Vectors:
             "width": self.tokens.shape[1],
             "tokens": self._first_dimensions(self.tokens),
             "positions": self._first_dimensions(self.positions),
+            "normed": self._first_dimensions(self.normed),
             "beside": [*self.beside],
         }
 
@@ -105,22 +109,29 @@ class Vectors:
 
 
 def embedded(
-    side: Side,
-    scale: float,
+    weights: Weights,
+    side: Side | None,
     ids: Sequence[int],
     limits: Limits,
     others: Floats | None = None,
     beside: Sequence[str] = (),
 ) -> Vectors:
-    """Embed ids, and return the parts that the first layer's input is the sum of.
+    """Embed ids of a side of the model, and return the parts that the first layer's input is made
+    of.
 
     `others` (L, D) are added to the tokens' own vectors; `beside` says what they are.
     """
+    assert side is not None
     tokens = side.tokens[list(ids)]
     if others is not None:
         tokens = tokens + others
+    tokens = tokens * weights.embedding_scale
     positions = None if side.positions is None else side.positions[: len(ids)]
-    return Vectors(tokens * scale, positions, beside, limits.dimensions)
+    normed = None
+    if side.norm is not None:
+        x = tokens if positions is None else tokens + positions
+        normed = NORMS[weights.norm](x, side.norm, weights.eps)
+    return Vectors(tokens, positions, beside, limits.dimensions, normed)
 
 
 def some_text(text: str, tokenizer: Tokenizer) -> tuple[str, list[int]]:

@@ -111,10 +111,7 @@ class PlainView:
         self, src: Sequence[int], tgt_in: Sequence[int], limits: Limits
     ) -> tuple[Vectors, Vectors]:
         weights = self.weights
-        assert weights.src is not None
-        assert weights.tgt is not None
-        scale = weights.embedding_scale
         return (
-            embedded(weights.src, scale, src, limits),
-            embedded(weights.tgt, scale, tgt_in, limits),
+            embedded(weights, weights.src, src, limits),
+            embedded(weights, weights.tgt, tgt_in, limits),
         )

@@ -31,7 +31,8 @@ _POSITIONS = {
 class Embedding(nn.Module):
     """Token vectors times sqrt(D), plus positions, then dropout (sections 3.4, 3.5 and 5.4).
 
-    Without `scale_embeddings` the vectors are taken as they are.
+    Without `scale_embeddings` the vectors are taken as they are. With `embedding_norm` the sum has
+    a norm before the dropout, as in BERT (Devlin et al. 2019).
     """
 
     def __init__(self, shape: LayerShape, tokens: nn.Embedding) -> None:
@@ -41,6 +42,7 @@ class Embedding(nn.Module):
             shape.max_len, shape.d_model
         )
         self.scale = math.sqrt(shape.d_model) if shape.scale_embeddings else 1.0
+        self.norm = build_norm(shape) if shape.embedding_norm else None
         self.dropout = nn.Dropout(shape.dropout)
 
     def forward(
@@ -61,7 +63,11 @@ class Embedding(nn.Module):
         else:
             positions = self.positions.at(places)
         tokens = sum(beside, self.tokens(ids))
-        return operations.dropped(tokens * self.scale + positions, self.dropout)
+        x = tokens * self.scale + positions
+        # the first x of the residuals, in float32 as a post-norm layer's: not `operations.normed`
+        if self.norm is not None:
+            x = self.norm(x)
+        return operations.dropped(x, self.dropout)
 
 
 class Seq2SeqTransformer(nn.Module):

@@ -3,7 +3,7 @@
 {
   const ROLES = { self: "side", cross: "source", "feed-forward": "feed", recurrent: "side", embedding: "side", ngrams: "side", matches: "side", bag: "side", output: "target" };
   const WHERE = {
-    embedding: "numbers", positions: "numbers", ngrams: "numbers", matches: "numbers", bag: "reasons", pooling: "reasons",
+    embedding: "numbers", positions: "numbers", "embedding-norm": "numbers", ngrams: "numbers", matches: "numbers", bag: "reasons", pooling: "reasons",
     self: "looks", cross: "looks", "feed-forward": "loom", recurrent: "loom", norm: "loom", output: "choosing",
   };
   const SIZES = {
@@ -175,7 +175,8 @@
       self: tower === "encoder" ? "around" : "self",
       cross: cell ? "attention" : "cross",
     };
-    const exact = { norm: { layer: "LayerNorm", rms: "RMSNorm" }[norm], recurrent: cell?.toUpperCase(), "feed-forward": mlp }[part];
+    const ofNorm = { layer: "LayerNorm", rms: "RMSNorm" }[norm];
+    const exact = { norm: ofNorm, "embedding-norm": ofNorm, recurrent: cell?.toUpperCase(), "feed-forward": mlp }[part];
     const key = `model-term-${terms[part] ?? part}`;
     return exact ?? (hasWord(key) ? say(key) : "");
   }
@@ -222,6 +223,7 @@
       "model-part-cross": "looks at the source",
       "model-part-feed-forward": "feed-forward",
       "model-part-norm": "norm",
+      "model-part-embedding-norm": "norm",
       "model-part-output": "logits of all tokens",
       "model-part-labels": "logits of all labels",
       "model-part-pooling": "mean of all tokens",
@@ -269,6 +271,7 @@
       "model-part-cross": "看源文",
       "model-part-feed-forward": "前馈",
       "model-part-norm": "归一化",
+      "model-part-embedding-norm": "归一化",
       "model-part-output": "所有词元的 logit",
       "model-part-labels": "所有标签的 logit",
       "model-part-pooling": "所有词元的平均",

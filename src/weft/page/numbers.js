@@ -39,14 +39,15 @@
   const tokenHere = () => Math.min(place.token, SIDES[place.side].pieces.length - 1);
 
   function partsOf(side) {
-    const { tokens, positions } = SIDES[side].vectors;
-    return { tokens: arrayOf(tokens), positions: positions ? arrayOf(positions) : null };
+    const { tokens, positions, normed } = SIDES[side].vectors;
+    return { tokens: arrayOf(tokens), positions: positions ? arrayOf(positions) : null, normed: normed ? arrayOf(normed) : null };
   }
 
-  // A vector of a token: its own, that of its position, or the sum.
+  // A vector of a token: its own, that of its position, the sum, or what a norm makes of that.
   function vectorOf(side, part, row) {
-    const { tokens, positions } = partsOf(side);
+    const { tokens, positions, normed } = partsOf(side);
     // a translator's decoder reads what was written before: row t + 1 is target token t
+    if (part === "normed") return within(normed, row).values;
     const own = within(tokens, row).values;
     if (!positions || part === "tokens") return own;
     const at = within(positions, row).values;
@@ -55,8 +56,8 @@
 
   // A number of each strip with as many digits as all of them have in this page, so that what is shown adds up.
   function numbersAt(side, row, column) {
-    const { tokens, positions } = SIDES[side].vectors;
-    const digits = Math.min(...[tokens, positions].filter(Boolean).map(digitsIn));
+    const { tokens, positions, normed } = SIDES[side].vectors;
+    const digits = Math.min(...[tokens, positions, normed].filter(Boolean).map(digitsIn));
     const shown = (part) => Number(vectorOf(side, part, row)[column].toFixed(digits));
     const sumOf = () => shown("tokens") + shown("positions");
     return stripsOf(side).map((part) => `${say(`vector-${part}`)} ${signed(part === "sum" ? sumOf() : shown(part), digits)}`);
@@ -86,8 +87,9 @@
     const values = { piece: quoted(piece), id: grouped(SIDES[side].ids[token]), width: grouped(width) };
     if (!isRead(side, token)) return [say("numbers-unread", values)];
     const said = [say("numbers-tell", values)];
-    const isAlone = !partsOf(side).positions;
-    said.push(say(isAlone ? "numbers-alone" : "numbers-added"));
+    const { positions, normed } = partsOf(side);
+    said.push(say(positions ? (normed ? "numbers-added-normed" : "numbers-added") : "numbers-alone"));
+    if (normed && !positions) said.push(say("numbers-normed"));
     if (data.model?.positions === "rotary") said.push(say("numbers-rotary"));
     const { beside = [] } = SIDES[side].vectors;
     if (beside.length) said.push(say("vectors-beside", { parts: beside.map((part) => say(`part-${part}`)).join(say("and")) }));
@@ -187,9 +189,13 @@
     place_.replaceChildren(make("h3", {}, say("numbers-grams-title")), make("ul", { class: "grams", lang: SIDES[side].lang }, ...items), make("p", { class: "caption" }, say("vectors-of-tokens", { ngrams: longest })));
   }
 
-  /* Its vectors as strips: token + position = sum */
+  /* Its vectors as strips: token + position = sum → normed */
 
-  const stripsOf = (side) => (partsOf(side).positions ? ["tokens", "positions", "sum"] : ["tokens"]);
+  function stripsOf(side) {
+    const { positions, normed } = partsOf(side);
+    return ["tokens", ...(positions ? ["positions", "sum"] : []), ...(normed ? ["normed"] : [])];
+  }
+
   const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
 
   function paintNumbers(canvas, values, most) {
@@ -208,7 +214,7 @@
     const strips = byId("numbers-strips");
     const all = stripsOf(side).map((part) => vectorOf(side, part, row));
     const most = Math.max(...all.map(largest));
-    const signs = { positions: "+", sum: "=" };
+    const signs = { positions: "+", sum: "=", normed: "→" };
     strips.hidden = !isRead(side, token);
     if (strips.children.length !== all.length) strips.replaceChildren(...stripsOf(side).map((part) => stripOf(part, signs[part] ?? "")));
     whenSeen(strips, () => [...strips.querySelectorAll("canvas")].forEach((canvas, i) => paintNumbers(canvas, all[i], most)));
@@ -339,7 +345,9 @@
       "numbers-title": "Words to numbers",
       "numbers-tell": "The model sees no letters, only numbers. {piece} is number {id} of its vocabulary, and enters as a vector of {width} numbers, learned in training.",
       "numbers-added": "A vector that stands for its position is added; the sum is what the first layer reads.",
+      "numbers-added-normed": "A vector that stands for its position is added; the sum, brought to one scale (norm), is what the first layer reads.",
       "numbers-alone": "Nothing is added for its position.",
+      "numbers-normed": "It is brought to one scale (norm) before the first layer reads it.",
       "numbers-rotary": "Its position turns the queries and keys of every look instead.",
       "numbers-unread":
         "The model writes no letters, only numbers. {piece} is number {id} of its vocabulary. It is the last that was written, and is not read again: no vector of it enters, so it has no row below.",
@@ -361,7 +369,9 @@
       "numbers-title": "从词到数",
       "numbers-tell": "模型看到的不是字母，而是数。{piece} 是词表中的第 {id} 个，以一个 {width} 个数的向量进入模型，这些数是训练中学来的。",
       "numbers-added": "再加上代表其位置的向量；两者之和就是第一层所读的内容。",
+      "numbers-added-normed": "再加上代表其位置的向量；两者之和归一到同一尺度（norm）后，就是第一层所读的内容。",
       "numbers-alone": "位置不另加向量。",
+      "numbers-normed": "它先归一到同一尺度（norm），再由第一层读入。",
       "numbers-rotary": "位置改为在每次看时旋转查询和键。",
       "numbers-unread": "模型写下的不是字母，而是数。{piece} 是词表中的第 {id} 个。它是最后写下的，不会再被读入：它没有向量进入模型，下面也没有它的一行。",
       "numbers-cut-title": "词是怎样切的",

@@ -61,7 +61,7 @@ def seq2seq_parameters(
     is_shared = joint and is_tied
     yield from _embedding("src_embedding", shape, src_vocab_size, is_linear=is_shared)
     if is_shared:
-        yield from _positions("tgt_embedding", shape)
+        yield from _beside_tokens("tgt_embedding", shape)
     else:
         yield from _embedding("tgt_embedding", shape, tgt_vocab_size, is_linear=is_tied)
     for i in range(shape.num_encoder_layers):
@@ -138,12 +138,15 @@ def _embedding(
 ) -> Parameters:
     table = (vocab_size, shape.d_model)
     yield Parameter(f"{name}.tokens.weight", table, is_linear)
-    yield from _positions(name, shape)
+    yield from _beside_tokens(name, shape)
 
 
-def _positions(name: str, shape: LayerShape) -> Parameters:
+def _beside_tokens(name: str, shape: LayerShape) -> Parameters:
+    """Yield those of an embedding but for its tokens."""
     if shape.positions == "learned":
         yield Parameter(f"{name}.positions.table", (shape.max_len, shape.d_model))
+    if shape.embedding_norm:
+        yield from _norm(f"{name}.norm", shape)
 
 
 def _layer(name: str, shape: LayerShape, has_memory: bool) -> Parameters:

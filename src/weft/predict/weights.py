@@ -164,14 +164,15 @@ class _Stored:
         return array
 
     def side(self, name: str, instead: str) -> Side:
-        """Return the vectors of an embedding; `instead` has its tokens if it shares them."""
+        """Return the parts of an embedding; `instead` has its tokens if it shares them."""
         tokens = self.array(f"{name}.tokens.weight")
         if tokens is None:
             tokens = self.present(f"{instead}.tokens.weight")
         positions = self.array(f"{name}.positions.table")
         if self.shape.positions == "sinusoidal":
             positions = sinusoids(self.shape.max_len, self.shape.d_model)
-        return Side(tokens, positions)
+        norm = self.norm(f"{name}.norm") if self.shape.embedding_norm else None
+        return Side(tokens, positions, norm)
 
     def layer(self, name: str, num_sublayers: int) -> Layer:
         """Return a layer of so many sublayers; one of three attends to the source."""

@@ -96,7 +96,7 @@ function cutsOf(tokenizer, ids) {
 
 /* What every task shows */
 
-// The vectors that tokens enter the first layer with.
+// The vectors that tokens enter the first layer with; `normed` is what a norm makes of their sum.
 function vectorsOf(transformer, side, ids, beside = null) {
   const { d_model: width, embedding_scale: scale } = transformer.shape;
   const tokens = new Float32Array(ids.length * width);
@@ -108,7 +108,8 @@ function vectorsOf(transformer, side, ids, beside = null) {
     positions?.set(transformer.position(side, row).subarray(0, width), row * width);
   });
   const parts = [...new Set((beside?.kinds ?? []).map(({ part }) => part))];
-  return { width, tokens: listed(tokens, width), positions: positions && listed(positions, width), beside: parts };
+  const fromNorm = side.norm && transformer.norm(positions ? added(tokens, positions) : tokens, side.norm);
+  return { width, tokens: listed(tokens, width), positions: positions && listed(positions, width), normed: fromNorm && listed(fromNorm, width), beside: parts };
 }
 
 // Rows as lists.
@@ -212,6 +213,8 @@ class SearchMaps extends Recording {
   weights(kind, layer, row, head, weights) {
     if (row === 0) super.weights(kind, layer, this.step, head, weights);
   }
+
+  sum() {}
 
   state() {}
 

@@ -185,7 +185,7 @@ function* insideClassification(classifier, text, { limits, constant }) {
   const nearest = nearestOf(side.tokens, ids);
   const cuts = cutsOf(tokenizer, ids);
   const width = side.tokens.width;
-  const alone = { width, beside: [], positions: null, tokens: ids.map((id) => [...side.tokens.at(id)]) };
+  const alone = { width, beside: [], positions: null, normed: null, tokens: ids.map((id) => [...side.tokens.at(id)]) };
   return {
     ...constant,
     text: line, cut: all.length > limit, max_len: limit, unknown_words: unknownWordsOf(classifier, line),

@@ -6,10 +6,15 @@
 // What a pass computes on its way, kept.
 class Recording {
   constructor() {
+    this.sums = {}; // tower: the embeddings before a norm that they may have
     this.states = { encoder: [], decoder: [] };
     this.parts = { encoder: [], decoder: [] };
     this.maps = {}; // kind: for each layer, rows of heads’ weights
     this.looks = {}; // kind: for each layer, queries and what was looked at
+  }
+
+  sum(tower, x) {
+    this.sums[tower] = x;
   }
 
   state(tower, x) {
@@ -90,6 +95,8 @@ class Back {
       this.past(layer, which, part);
     }
     this.outlets.reverse();
+    const side = tower === "encoder" ? transformer.src : transformer.tgt;
+    this.through(side.norm, recording.sums[tower]);
   }
 
   // Leave a sublayer and its connection behind.

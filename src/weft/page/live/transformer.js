@@ -237,7 +237,8 @@ class Stored {
 
   side(path, shape) {
     if (!this.has(`${path}.tokens`)) return null;
-    return { tokens: this.rows(`${path}.tokens`), positions: this.array(`${path}.positions`), sinusoids: shape.positions === "sinusoidal" };
+    const norm = this.norm(`${path}.norm`);
+    return { tokens: this.rows(`${path}.tokens`), positions: this.array(`${path}.positions`), sinusoids: shape.positions === "sinusoidal", norm };
   }
 }
 
@@ -321,7 +322,7 @@ class Transformer {
     return linear(states, rows, this.projection);
   }
 
-  // Vectors of tokens and of what stands beside them, scaled, plus those of their positions.
+  // Vectors of tokens and of what stands beside them, scaled, plus those of their positions; their sum may have a norm.
   embedded(side, ids, places, beside = []) {
     const { d_model: width, embedding_scale: scale } = this.shape;
     const x = new Float32Array(ids.length * width);
@@ -336,7 +337,8 @@ class Transformer {
         x[row * width + i] = sum * factor + (place ? place[i] : 0);
       }
     });
-    return x;
+    this.watch?.sum(side === this.src ? "encoder" : "decoder", x);
+    return side.norm ? this.norm(x, side.norm) : x;
   }
 
   // The vector of a position (Vaswani et al. 2017, section 3.5); null where the model has none.
