@@ -157,6 +157,7 @@ run.card: data tasks
 run: config data folder kernels predict recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
 ship: data decoding engine folder kernels predict run tasks training
+ship.tokenizers: data ship.tokenizers
 ship.web: folder inspection.assets inspection.browser tasks
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve

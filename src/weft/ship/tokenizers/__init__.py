@@ -1,0 +1,1 @@
+"""The tokenizers of models as other programs read them, with Weft's ids."""

@@ -1,0 +1,97 @@
+"""Texts that a tokenizer is most likely to read otherwise than Weft's: a certificate tries each."""
+
+from dataclasses import dataclass
+
+from weft.data.pipeline import BYTE_PIECES, SPECIALS
+
+
+@dataclass(frozen=True)
+class OddText:
+    """A text, and a name that says what is odd about it."""
+
+    name: str
+    text: str
+
+
+ODD_TEXTS = (
+    OddText("empty", ""),
+    OddText("a space", " "),
+    OddText("a line break", "\n"),
+    OddText("a space before", " one word before all others"),
+    OddText("a space behind", "the last word is followed "),
+    OddText("spaces before", "   three spaces"),
+    OddText("double spaces", "two  spaces,  twice,   then three"),
+    OddText("double spaces before marks", "two  , three   ... and  (one"),
+    OddText("a tab", "one\ttwo\t\tthree"),
+    OddText("a tab before", "\tindented"),
+    OddText("lines", "one line\nanother\n\na third\n"),
+    OddText("lines of another system", "one line\r\nanother\r\n"),
+    OddText("a carriage return", "one\rtwo"),
+    OddText("spaces around a line break", "one  \n  two"),
+    OddText("spaces of other kinds", "one\u00a0two\u3000three\u2009four\u2028five\u0085six"),
+    OddText("separators", "one\x1ctwo\x1dthree\x1efour\x1ffive"),
+    OddText("control characters", "one\x01two\x07three\x7ffour"),
+    OddText("NUL", "one\0two"),
+    OddText("a byte order mark", "\ufeffone"),
+    OddText("a byte order mark inside", "one\ufefftwo"),
+    OddText("no width", "one\u200btwo\u200cthree\u200dfour\u2060five\u00adsix"),
+    OddText("the space of sentencepiece", "one▁two ▁three ▁ four"),
+    OddText("the letters of bytes", "Ġone Ċtwo ĉ â ģ Ń"),
+    OddText("the marks of WordPiece and Moses", "##one @-@ @@ two@@ three &amp; &#39;"),
+    OddText("Weft's special pieces", "one".join(SPECIALS)),
+    *(OddText(name, f"one {name} two") for name in SPECIALS),
+    OddText("a special piece alone", SPECIALS[-1]),
+    OddText("special pieces without their space", "<pad> <unk> <bos> <eos>"),
+    OddText("byte pieces", f"one {BYTE_PIECES[65]} {BYTE_PIECES[255]}{BYTE_PIECES[0]} two"),
+    OddText("names of target pieces", "t one t two <t > s <eos token>"),
+    OddText("special pieces of Marian", "one </s> two <unk> three <pad> four <s>"),
+    OddText("special pieces of BERT", "[CLS] one [SEP] two [MASK] three [PAD] [UNK]"),
+    OddText("special pieces of GPT", "one<|endoftext|>two<|im_start|>user<|im_end|>"),
+    OddText("special pieces of Llama", "<|begin_of_text|>one [INST] two [/INST] <<SYS>>"),
+    OddText("special pieces of T5", "one <extra_id_0> two <extra_id_1>"),
+    OddText("prefixes of languages", ">>deu<< one __de__ two <2de> three"),
+    OddText("an accent apart", "Cafe\u0301, A\u030angstro\u0308m"),
+    OddText("an accent in one", "Café, Ångström"),
+    OddText("accents in another order", "a\u0323\u0302 a\u0302\u0323 ậ"),
+    OddText("accents alone", "\u0301one \u0327\u0301 two"),
+    OddText("many accents", "Z\u0351\u0343\u036b\u0300a\u0334\u0321\u034al"),
+    OddText("compatible forms", "ﬁne ①② ㎏ ｆｕｌｌ Ｗｉｄｔｈ ½ x² ℌ ™ …"),
+    OddText("Hangul in parts", "\u1112\u1161\u11ab\u1100\u1173\u11af 한글"),
+    OddText("Kana with marks apart", "か\u3099き\u3099 ﾊﾟｿｺﾝ"),
+    OddText("cases", "İstanbul IĞDIR ǅ ẞ ΣΑΣ ſ K"),
+    OddText("numbers", "1 12 123 1234 12345 1234567 1234567890123456789012345"),
+    OddText("numbers with marks", "3.14159 1,000,000.00 1 000 000 192.168.100.1 -1e-10"),
+    OddText("numbers of other scripts", "١٢٣٤٥ १२३४५ 〇一二三 Ⅳ ⁴ ௧௨௩௪"),
+    OddText("numbers in words", "a1b22c333d4444 x86_64 3rd 2nd"),
+    OddText("contractions", "don't I'll we've they're 'tis 'the 'max I'M DON'T it''s"),
+    OddText("quotation marks", "\"one\" 'two' „three“ «four» 「五」 `six` ''seven''"),
+    OddText("marks", "?! ... --- === *** ((())) [[]] {{}} <> # $ % ^ & _ _one_ ~ | \\ /"),
+    OddText("an address", "https://example.com/a_b?c=d&e=%20#f someone@example.com"),
+    OddText("code", "def f(x):\n\treturn x[0] != 'a' and x >= -1  # ok"),
+    OddText("markup", "<p class=\"a\">one &lt; two</p><!-- three -->"),
+    OddText("emoji", "😀 👍🏽 ❤️ 🇩🇪🇨🇳 1️⃣"),
+    OddText("emoji with joiners", "👩‍🔬 👨‍👩‍👧‍👦 🏳️‍🌈"),
+    OddText("characters beyond the first plane", "𝒳𝒴 𠀀𠮷 𐍈 🂡 \U0010ffff"),
+    OddText("private characters", "\ue000 \uf8ff \U000f0000"),
+    OddText("what is no character", "\ufffe \uffff \ufdd0"),
+    OddText("the replacement character", "one\ufffdtwo \ufffc"),
+    OddText("from right to left", "שלום עולם، مرحبا بالعالم ١٢"),
+    OddText("marks of direction", "one \u200f\u202bשלום\u202c\u200e two \u2067three\u2069"),
+    OddText("Arabic with marks", "السَّلَامُ عَلَيْكُمْ لا ﷺ ـــ"),
+    OddText("Devanagari", "नमस्ते क्षत्रिय र्‍य"),
+    OddText("Thai", "สวัสดีชาวโลก น้ำ"),
+    OddText("Chinese", "你好，世界！这是2024年的第1个句子。"),
+    OddText("traditional Chinese", "漢語與臺灣"),
+    OddText("Japanese", "吾輩は猫である。名前はまだ無い。ｶﾅ"),
+    OddText("Korean", "안녕하세요 세계"),
+    OddText("Cyrillic and Greek", "Привет, мир! Καλημέρα κόσμε"),
+    OddText("a script seldom seen", "ᚠᚢᚦ ꓐꓑ 𒀀𒁀 ⠓⠑"),
+    OddText("two scripts in a word", "Wеft（织）GmbH的"),
+    OddText("a very long word", "Donaudampfschifffahrtsgesellschaft" * 12),
+    OddText("one letter, often", "a" * 300),
+    OddText("one mark, often", "-" * 200 + "." * 200),
+    OddText("one ideograph, often", "哈" * 100),
+    OddText("spaces, often", "one" + " " * 100 + "two"),
+    OddText("pangrams", "The quick brown fox. Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich."),
+)  # fmt: skip
+"""Every name is told once. Half surrogates, which UTF-8 cannot hold, are not among them."""
