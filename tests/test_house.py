@@ -159,6 +159,19 @@ run: config data folder kernels predict recipes run run.beginning\
 ship: data decoding engine folder kernels predict run tasks training
 ship.tokenizers: data ship.tokenizers
 ship.web: folder inspection.assets inspection.browser tasks
+ship.tokenizers: data ship.tokenizers
+ship.tensors:
+ship.opened: ship.tensors
+ship.written: ship.opened ship.tensors ship.tokenizers
+ship.source: data folder predict tasks
+ship.target: ship.opened ship.source ship.written
+ship.targets: ship.target
+ship.lengths: config
+ship.card: folder run ship.certificate ship.source ship.target ship.written
+ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
+ ship.tokenizers ship.written tasks
+ship.exporting: config data folder run ship
+ship.huggingface: config data folder predict ship
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve
 serve.service: data decoding inspection predict serve
@@ -184,6 +197,8 @@ OPTIONAL = {
     ("documents.formats.text.markdown_inline", "markdown_it"),
     ("data.nearness", "rapidfuzz.distance.Levenshtein"),
     ("data.normalize", "opencc"),
+    ("ship.target", "package"),
+    ("ship.targets", "module"),
     ("data.normalize", "spacy"),
     ("data.normalize", "nltk.tokenize"),
     ("training.trackers", "tensorboard.summary.writer.record_writer"),

@@ -2,6 +2,8 @@
 trained.
 """
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,10 @@ from weft.data.tokenizer import Tokenizer, build_tokenizer, build_tokenizers
 from weft.engine.halves import rounded_to_halves
 from weft.folder.model_folder import (
     ClassificationConfig,
+    Contents,
     LanguageConfig,
     TranslationConfig,
+    save_model_folder,
 )
 from weft.kernels.machine import Machine
 from weft.predict.parameters import Parameters
@@ -159,3 +163,37 @@ def random_arrays(parameters: Parameters, generator: Any) -> dict[str, Any]:
 def tokenizer_of(**settings: Any) -> Tokenizer:
     """A tokenizer of any kind, learned from the texts above."""
     return build_tokenizer(SideSection(vocab_size=420, **settings), TEXTS)
+
+
+def write_folder(name: str, folder: Path, *settings: str, seed: int = 3) -> Path:
+    """Write a model folder with such a model; its weights are any float32 numbers."""
+    task = tiny_task(name, *settings, seed=seed)
+    config = task.config
+    generator = np.random.default_rng(seed)
+    arrays = random_arrays(PARAMETERS[config.task](config), generator)
+    texts = [
+        tokenizer.to_json().encode() for tokenizer in dict.fromkeys(task.tokenizers)
+    ]
+    tokenizers = dict(zip(config.tokenizer_files(), texts, strict=True))
+    save_model_folder(folder, config, Contents(arrays, tokenizers), "# A model\n", {})
+    return folder
+
+
+def write_dev(task: str, path: Path) -> str:
+    """Write text to compare such models on, and return its name."""
+    rows = {
+        "translation": [f"{text}\t{text}" for text in TEXTS[:5]],
+        "language-modelling": TEXTS[:5],
+        "classification": ["text\tlabel", *(f"{text}\tbad" for text in TEXTS[:5])],
+    }[task]
+    ends = {"language-modelling": ".txt"}
+    file = path / f"dev{ends.get(task, '.tsv')}"
+    file.write_text("\n".join(rows) + "\n", "utf-8")
+    return str(file)
+
+
+PARAMETERS: dict[str, Callable[[Any], Parameters]] = {
+    "translation": translation.parameters_of,
+    "language-modelling": language_modelling.parameters_of,
+    "classification": classification.parameters_of,
+}

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -143,50 +142,106 @@ def distill(
     say_ended(verdict, student.task, output)
 
 
-class Target(StrEnum):
+class Form(StrEnum):
     """The forms that `weft export` writes a model in."""
 
     WEB = "web"
+    HUGGINGFACE = "huggingface"
 
 
 def export(
     target: Annotated[
-        Target,
-        typer.Option("--to", help="web: a page that computes by itself, in a folder."),
+        Form,
+        typer.Option(
+            "--to",
+            help="web: a page that computes by itself; else the program that is to open the model.",
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", help="The new folder.")],
     folder: FolderOrDemo = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Text to compare both forms on, not trained on. Default: the run's held-out text."
+        ),
+    ] = None,
     demo: FromDemo = False,
+    precision: Annotated[
+        str, typer.Option(help="The type of the weights: float32, or int8.")
+    ] = "float32",
+    license_: Annotated[
+        str,
+        typer.Option(
+            "--license",
+            "--licence",
+            help="The license of the model, as the card or the page says it, such as cc-by-4.0.",
+        ),
+    ] = "",
+    data_terms: Annotated[
+        str,
+        typer.Option(help="The terms of the text that it learned from, for the card."),
+    ] = "",
+    uncertified: Annotated[
+        bool,
+        typer.Option(
+            "--uncertified", help="Write without comparing; the card says so."
+        ),
+    ] = False,
     title: Annotated[
         str, typer.Option(help="For web: the title of the page. Default: what it does.")
     ] = "",
-    licence: Annotated[
-        str,
-        typer.Option(help="For web: the licence of the model, which the page says."),
-    ] = "",
+    as_json: AsJson = False,
 ) -> None:
-    """Write a model in a form that is used without Weft: a page for any static web host."""
-    model = _model_or_demo(folder, demo)
+    """Write a model in a form that is used without Weft, and prove that it is the same model."""
+    model, texts = _model_and_texts(folder, data or [], demo)
     refuse_no_model(model)
+    refuse_missing_text(texts)
     if output.exists():
         raise FolderError(
             f"{output}: exists already; a folder is never written over: give another name"
         )
-    for line in _EXPORTS[target](model, output, title, licence):
-        remark(line)
+    if target is Form.WEB:
+        for line in _to_web(model, output, title, license_):
+            remark(line)
+        return
+    with stages.showing("loading the model"):
+        from weft.ship.exporting import export as write
+        from weft.ship.target import Asked
+        from weft.ship.targets import target_named
+
+        asked = Asked(license_, data_terms, precision, not uncertified)
+        builtin = "everyday" if demo and not texts else ""
+        made = write(model, target_named(target.value), output, texts, asked, builtin)
+    if as_json:
+        print_json({**made.to_json(), "folder": str(output)})
+        return
+    for line in made.lines():
+        print(line)
+    remark(f"weft: wrote {output}: {made.form}, {made.size / 1e6:.1f} MB")
+    if not license_:
+        remark(
+            "weft: note: the card says that no license was stated; --license and --data-terms say them"
+        )
 
 
-def _model_or_demo(folder: Path | None, demo: bool) -> Path:
-    """Return the folder that is exported. Raises UsageError for two models, and for none."""
+def _model_and_texts(
+    folder: Path | None, data: list[str], demo: bool
+) -> tuple[Path, list[str]]:
+    """Return the folder that is exported, and the texts. Raises UsageError without a model.
+
+    With --demo what stands in the folder's place is a text, if it is no folder.
+    """
     if folder is None and not demo:
         raise UsageError(
             "weft export needs FOLDER (a model folder), or --demo; see weft export --help"
         )
-    if folder is not None and demo:
+    if folder is None or not demo:
+        return folder or DEMO, data
+    if folder.is_dir():
         raise UsageError(
             f"--demo takes the model that comes with Weft: leave out {folder}, or --demo"
         )
-    return folder or DEMO
+    return DEMO, [str(folder), *data]
 
 
 def _to_web(folder: Path, output: Path, title: str, licence: str) -> list[str]:
@@ -202,8 +257,3 @@ def _to_web(folder: Path, output: Path, title: str, licence: str) -> list[str]:
         f"open {output / PAGE} in a browser, or put the folder on any web host",
         f"where the browser lets no file load another: {served}, then http://localhost:8000",
     ]
-
-
-_EXPORTS: dict[Target, Callable[[Path, Path, str, str], list[str]]] = {
-    Target.WEB: _to_web,
-}

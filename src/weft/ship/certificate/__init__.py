@@ -1,0 +1,1 @@
+"""The proof that a model in another form is the same model."""

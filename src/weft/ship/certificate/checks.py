@@ -1,0 +1,252 @@
+"""The checks of a certificate: a model in another form beside the one that it was made from.
+
+Each gives what it found as a `Check`; none raises for a difference.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.console import stages
+from weft.data.tokenizer import Tokenizer
+from weft.ship.certificate.reference import Reference
+from weft.ship.certificate.report import Check
+from weft.ship.certificate.trial import Trial
+from weft.ship.opened import Opened, Wanted
+from weft.ship.tensors import Array, Arrays
+from weft.ship.written import Written
+
+_SHOWN = 60  # characters of a text in a message
+
+
+def check_weights(written: Written, opened: Opened, arrays: Arrays) -> Check:
+    """Compare every number in the target's files with Weft's, bit for bit, both ways.
+
+    What is in the files must be what is made of Weft's weights, and Weft's weights must be found in
+    the files again: those of a `loose` tensor to its tolerance.
+    """
+    tensors = {tensor.name: tensor for tensor in written.tensors}
+    missing = dict.fromkeys(tensors)
+    wanting = set(arrays)
+    compared = equal = 0
+    largest = 0.0
+    first = ""
+    for name, array in opened.arrays():
+        if name not in missing:
+            first = first or f"{name} is no array of this form, or comes twice"
+            continue
+        del missing[name]
+        tensor = tensors[name]
+        expected = tensor.made(arrays)
+        compared += expected.size
+        same = count_same(array, expected)
+        equal += same
+        if same < expected.size:
+            first = first or first_difference(name, array, expected)
+            continue
+        for own, part in tensor.found(array):
+            loose = written.loose.get(name, 0.0)
+            difference = _difference(part, arrays[own])
+            largest = max(largest, difference)
+            if difference > loose or part.shape != arrays[own].shape:
+                first = first or first_difference(own, part, arrays[own])
+            wanting.discard(own)
+    for name in itertools.chain(missing, sorted(wanting)):
+        first = first or f"{name} is not in the files"
+    about = ""
+    if largest:
+        about = f"{written.why_loose}: mapped back they differ by at most {largest:.1e}"
+    return Check(
+        "weights",
+        compared,
+        equal,
+        "numbers",
+        is_passed=not first,
+        first=first,
+        about=about,
+    )
+
+
+def check_ids(written: Written, opened: Opened, trial: Trial) -> Check:
+    """Compare the ids of texts, and the texts of ids."""
+    equal = 0
+    first = ""
+    for text, ids in trial.texts.items():
+        expected = [*written.before, *written.ids.to("src", ids), *written.after]
+        found = opened.encode(text)
+        equal += list(found) == expected
+        if list(found) != expected:
+            first = first or (
+                f"{_shown(text)} has the ids {_some(found)}, not {_some(expected)}"
+            )
+    for row, wanted in trial.written.items():
+        text = opened.decode(written.ids.to("tgt", row).tolist())
+        equal += text == wanted
+        if text != wanted:
+            first = first or (
+                f"the ids {_some(row)} are the text {_shown(text)}, not {_shown(wanted)}"
+            )
+    compared = len(trial.texts) + len(trial.written)
+    return Check(
+        "ids", compared, equal, "texts", is_passed=equal == compared, first=first
+    )
+
+
+def check_logits(
+    written: Written,
+    opened: Opened,
+    trial: Trial,
+    reference: Reference,
+    tolerance: float | None,
+) -> Check:
+    """Compare the logits of rows, forced to read the same ids; without a tolerance only measure."""
+    largest = 0.0
+    first = ""
+    rows = [*trial.rows, *trial.probes]
+    places = 0
+    equal = 0
+    for row in stages.counted(rows, "rows", total=len(rows)):
+        wanted: NDArray[Any] = reference.logits(row)
+        found = written.own_logits(opened.logits(written.to_target(row)))
+        if opened.computes_log_probs:
+            wanted = log_softmax(wanted)
+        difference = np.abs(found.astype(np.float64) - wanted)
+        most = float(difference.max())
+        if not np.isfinite(most):
+            most = float("inf")
+        places += len(np.atleast_2d(wanted))
+        equal += int((found.argmax(-1) == wanted.argmax(-1)).sum())
+        if most > largest and tolerance is not None and most > tolerance:
+            first = f"the row {list(row.ids)[:12]} has logits that differ by {most:.1e}"
+        largest = max(largest, most)
+    agreement = 100 * equal / max(places, 1)
+    return Check(
+        "logits",
+        places,
+        equal,
+        "positions",
+        is_passed=not first,
+        largest=largest,
+        tolerance=tolerance,
+        first=first,
+        about="" if tolerance else f"the same best token at {agreement:.2f} %",
+    )
+
+
+def check_search(
+    written: Written,
+    opened: Opened,
+    trial: Trial,
+    reference: Reference,
+    tokenizers: Sequence[Tokenizer],
+    beam_size: int,
+    is_exact: bool,
+) -> Check:
+    """Compare what is found for rows, under the same limit for each: greedily, or by a beam."""
+    rows = trial.searched
+    wanted = reference.search(rows, beam_size)
+    asked = [Wanted(written.ids_of_source(row.ids), row.limit) for row in rows]
+    found = opened.search(asked, beam_size)
+    own = [written.ids.back("tgt", ids).tolist() for ids in found]
+    different = [i for i, ids in enumerate(own) if list(ids) != list(wanted[i])]
+    first = ""
+    if different:
+        i = different[0]
+        text = tokenizers[0].decode([n for n in rows[i].ids if n > 3])
+        tgt = tokenizers[-1]
+        first = f"{_shown(text)} gives {_shown(tgt.decode(own[i]))}, not {_shown(tgt.decode(wanted[i]))}"
+    return Check(
+        "greedy" if beam_size == 1 else "beam",
+        len(rows),
+        len(rows) - len(different),
+        "rows",
+        is_passed=not (different and is_exact),
+        first=first,
+        about="" if beam_size == 1 else f"beam size {beam_size}",
+    )
+
+
+def check_use(
+    opened: Opened,
+    texts: Sequence[str],
+    wanted: Sequence[Any],
+    scores: Callable[[Sequence[Any]], Mapping[str, float]],
+) -> Check:
+    """Compare what a person gets from the model as it is shipped with what Weft gives; equality is
+    not required, as other programs search by other rules.
+    """
+    found = opened.use(texts)
+    pairs = list(zip(texts, wanted, found, strict=True))
+    different = [pair for pair in pairs if pair[1] != pair[2]]
+    first = ""
+    if different:
+        text, own, other = different[0]
+        first = f"{_shown(text)} gives {_shown(str(other))}, not {_shown(str(own))}"
+    return Check(
+        "use",
+        len(pairs),
+        len(pairs) - len(different),
+        "texts",
+        is_passed=True,
+        first=first,
+        scores={
+            **{f"{name} of Weft": value for name, value in scores(wanted).items()},
+            **{f"{name} of this form": value for name, value in scores(found).items()},
+        },
+    )
+
+
+def count_same(found: Array, wanted: Array) -> int:
+    """Count the numbers that are equal to the last bit: 0 and -0 differ, a NaN equals itself."""
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return 0
+    return int((_bits(found) == _bits(wanted)).sum())
+
+
+def first_difference(name: str, found: Array, wanted: Array) -> str:
+    """Say where two arrays differ first."""
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return (
+            f"{name} is {found.dtype} {found.shape}, not {wanted.dtype} {wanted.shape}"
+        )
+    places = np.argwhere(_bits(found) != _bits(wanted))
+    if not len(places):
+        return ""
+    place = tuple(places[0].tolist())
+    return f"{name}{list(place)} is {found[place]!s}, not {wanted[place]!s}"
+
+
+def log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Compute the logarithm of the softmax of each row, in float64."""
+    shifted = logits.astype(np.float64)
+    shifted = shifted - shifted.max(-1, keepdims=True)
+    total: NDArray[np.float64] = np.exp(shifted).sum(-1, keepdims=True)
+    return shifted - np.log(total)
+
+
+def _bits(array: Array) -> NDArray[np.uint8 | np.uint16 | np.uint32 | np.uint64]:
+    """Return an array's numbers as whole ones of the same size."""
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+
+
+def _difference(found: Array, wanted: Array) -> float:
+    """Return the largest difference; 0.0 only where all bits are equal."""
+    if found.shape != wanted.shape:
+        return float("inf")
+    if count_same(found, wanted) == wanted.size:
+        return 0.0
+    difference = float(np.abs(found.astype(np.float64) - wanted).max())
+    return difference or float(np.finfo(np.float32).tiny)
+
+
+def _some(ids: Sequence[int]) -> list[int]:
+    return [int(number) for number in ids[:12]]
+
+
+def _shown(text: str) -> str:
+    """Return a text in quotes, cut where it is long."""
+    cut = f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
+    return repr(cut)

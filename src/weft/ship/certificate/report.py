@@ -1,0 +1,94 @@
+"""A certificate: each check, what it found, and what was not checked."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Name = Literal["weights", "ids", "logits", "greedy", "beam", "use"]
+# the checks, in the order in which they are made, with what each compares
+CHECKS: dict[Name, str] = {
+    "weights": "numbers of the weights",
+    "ids": "texts and their ids",
+    "logits": "logits",
+    "greedy": "greedy search",
+    "beam": "beam search at length penalty 0",
+    "use": "what a person gets",
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check: how many things were compared, how many were equal, and whether that suffices.
+
+    `largest` is the largest absolute difference of numbers, where numbers are compared, and
+    `tolerance` what is allowed; `first` shows the first difference that is not. A check that only
+    measures allows all.
+    """
+
+    name: Name
+    compared: int
+    equal: int
+    unit: str
+    is_passed: bool
+    largest: float | None = None
+    tolerance: float | None = None
+    first: str = ""
+    about: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """Say in a line what was found."""
+        parts = [f"{self.equal:,} of {self.compared:,} {self.unit} equal"]
+        if self.largest is not None:
+            parts = [f"{self.compared:,} {self.unit}"]
+            parts.append(f"largest difference {self.largest:.1e}")
+        if self.tolerance:
+            parts.append(f"{self.tolerance:g} allowed")
+        parts += [f"{name} {value:.2f}" for name, value in self.scores.items()]
+        if self.about:
+            parts.append(self.about)
+        return f"{CHECKS[self.name]}: {', '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The checks of an export, those that could not be made with the reason, and the versions of
+    the packages that computed.
+    """
+
+    target: str
+    form: str
+    precision: str
+    checks: tuple[Check, ...]
+    unchecked: Mapping[str, str]
+    versions: Mapping[str, str]
+    text: str
+
+    @property
+    def failed(self) -> Check | None:
+        """Return the first check that did not pass; None where all did."""
+        return next((check for check in self.checks if not check.is_passed), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of parity.json."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """Return the certificate for a person, in lines."""
+        lines = [check.line() for check in self.checks]
+        lines += [
+            f"not checked: {CHECKS[name]} ({why})"  # type: ignore[index]
+            for name, why in self.unchecked.items()
+        ]
+        return lines
+
+    def paragraph(self) -> str:
+        """Say what was compared and found, in one paragraph for a card."""
+        packages = ", ".join(
+            f"{name} {version}" for name, version in self.versions.items()
+        )
+        found = "; ".join(self.lines())
+        return (
+            f"This form ({self.form}, {self.precision}) was compared with the model that it was made from, "
+            f"by {packages}, on {self.text}. {found[0].upper()}{found[1:]}. parity.json has the numbers."
+        )

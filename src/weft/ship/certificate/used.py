@@ -1,0 +1,40 @@
+"""The use of a model by Weft, and its score: beside those of another form."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.evaluation.metrics import translation_scores
+from weft.ship.certificate.trial import Trial
+from weft.ship.source import Source
+from weft.tasks.classification import Classification
+from weft.tasks.translation import Translation, in_forms_of
+
+NEW_TOKENS = 24  # of a continuation
+
+
+def used_by_weft(source: Source, trial: Trial) -> list[Any]:
+    """Return what Weft's own verbs give for the texts: translations, labels, or greedy
+    continuations.
+    """
+    predictor = source.task.predictor()
+    if isinstance(source.task, Translation):
+        return [found.text for found in predictor.translate(trial.used)]
+    if isinstance(source.task, Classification):
+        return [found.labels for found in predictor.classify(trial.used)]
+    return [
+        predictor.generate(text, temperature=0.0, max_new_tokens=NEW_TOKENS).text
+        for text in trial.used
+    ]
+
+
+def scores_of(
+    source: Source, trial: Trial, found: Sequence[Any]
+) -> Mapping[str, float]:
+    """Return BLEU of translations; other tasks have no score here."""
+    if not trial.references:
+        return {}
+    task = source.task
+    assert isinstance(task, Translation)
+    references = in_forms_of(task.tokenizers[1:], trial.references)
+    scores = translation_scores(found, references, task.config.tgt_lang)
+    return {"BLEU": scores.bleu}

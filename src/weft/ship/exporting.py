@@ -1,0 +1,180 @@
+"""An export: written, read back, compared, and only then given its name."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from weft.config import PairsSection
+from weft.console import stages
+from weft.data.texts import Sources, gather_pairs
+from weft.errors import FolderError, UsageError
+from weft.folder import durable
+from weft.folder.layout import CARD
+from weft.run.begun import held_out
+from weft.ship.card import NOT_PROVED, card_of
+from weft.ship.certificate.checks import (
+    check_ids,
+    check_logits,
+    check_search,
+    check_use,
+    check_weights,
+)
+from weft.ship.certificate.reference import reference_of
+from weft.ship.certificate.report import CHECKS, Certificate, Check
+from weft.ship.certificate.trial import Trial, trial_of
+from weft.ship.certificate.used import scores_of, used_by_weft
+from weft.ship.source import Source, open_source
+from weft.ship.target import Asked, Target, refuse_missing
+from weft.ship.written import Written
+
+PARITY = "parity.json"
+BEAM_SIZE = 4  # of the beam that is compared
+
+
+@dataclass(frozen=True)
+class Export:
+    """An export that was written: its certificate, if one was made, what to know, and the bytes of
+    all files.
+    """
+
+    form: str
+    certificate: Certificate | None
+    notes: tuple[str, ...]
+    size: int
+
+    def lines(self) -> list[str]:
+        """Return what was found, for a person, in lines."""
+        found = [NOT_PROVED] if self.certificate is None else self.certificate.lines()
+        return [*found, *(f"note: {note}" for note in self.notes)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same for a program."""
+        certificate = self.certificate and self.certificate.to_json()
+        return {**asdict(self), "certificate": certificate}
+
+
+def export(
+    folder: Path,
+    target: Target,
+    output: Path,
+    data: Sequence[str] = (),
+    asked: Asked | None = None,
+    builtin: str = "",
+) -> Export:
+    """Write `output`, a folder with the model in `folder` in the form of a target.
+
+    It is compared with the model on `data`, text that was not trained on, or the test part of a
+    `builtin` corpus, or without both on what the folder's own run holds out; the certificate is
+    written beside it. Raises UsageError for a model without a home in this form, MissingPackage
+    where the target's library is not installed, and FolderError, with nothing written, where the
+    two are not the same.
+    """
+    asked = asked or Asked()
+    if asked.precision not in target.precisions:
+        raise UsageError(
+            f"--precision {asked.precision}: --to {target.name} has {' and '.join(target.precisions)}"
+        )
+    refuse_missing(target, asked.is_certified)
+    stages.enter("loading the model")
+    source = open_source(folder)
+    if reason := target.why_not(source):
+        raise UsageError(f"{folder}: has no home in {target.name}: {reason}")
+    trial = None
+    if asked.is_certified:
+        trial = _trial(source, data, builtin)
+        asked = replace(asked, usual_len=trial.usual_len)
+    facts = {"format": f"weft-export-{target.name}", "version": 1}
+    with durable.writing_folder(output, facts) as place:
+        stages.enter(f"writing {target.name}")
+        written = target.write(source, place, asked)
+        certificate = None
+        if trial is not None:
+            certificate = certify(source, target, written, place, trial)
+            _refuse_failed(folder, certificate)
+            durable.write_json(place / PARITY, certificate.to_json())
+        card = card_of(source, target, written, certificate, asked)
+        durable.write_text(place / CARD, card)
+        size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+    return Export(written.form, certificate, written.notes, size)
+
+
+def certify(
+    source: Source, target: Target, written: Written, place: Path, trial: Trial
+) -> Certificate:
+    """Compare what was written with its source, check by check.
+
+    The checks stop at the first that does not pass.
+    """
+    stages.enter("reading it back")
+    opened = target.open(source, place, written)
+    reference = reference_of(source.task)
+    tokenizers = source.tokenizers
+    exact = written.is_exact
+    tolerance = written.tolerance if exact else None
+    steps: Mapping[str, Callable[[], Check]] = {
+        "weights": lambda: check_weights(written, opened, source.arrays),
+        "ids": lambda: check_ids(written, opened, trial),
+        "logits": lambda: check_logits(written, opened, trial, reference, tolerance),
+        "greedy": lambda: check_search(
+            written, opened, trial, reference, tokenizers, 1, exact
+        ),
+        "beam": lambda: check_search(
+            written, opened, trial, reference, tokenizers, BEAM_SIZE, exact
+        ),
+        "use": lambda: check_use(
+            opened,
+            trial.used,
+            used_by_weft(source, trial),
+            lambda found: scores_of(source, trial, found),
+        ),
+    }
+    unchecked = {**_idle(trial), **opened.unchecked}
+    checks: list[Check] = []
+    for name, step in steps.items():
+        if name in unchecked:
+            continue
+        stages.enter(f"comparing {CHECKS[name]}")  # type: ignore[index]
+        checks.append(step())
+        if not checks[-1].is_passed:
+            break
+    return Certificate(
+        target.name,
+        written.form,
+        written.precision,
+        tuple(checks),
+        unchecked,
+        opened.versions,
+        trial.about,
+    )
+
+
+def _trial(source: Source, data: Sequence[str], builtin: str) -> Trial:
+    """Return what to compare on: the text that is named, or what the model's run holds out."""
+    if data:
+        return trial_of(source, source.task.read(data))
+    if builtin:
+        pairs = gather_pairs(PairsSection(builtin=builtin), Sources())
+        return trial_of(source, pairs.test)
+    _, text = held_out(source.folder)
+    return trial_of(source, text)
+
+
+def _idle(trial: Trial) -> dict[str, str]:
+    """Return the checks that the task has no use for."""
+    idle = {}
+    if not trial.searched:
+        idle = dict.fromkeys(("greedy", "beam"), "a classifier searches for nothing")
+    elif not trial.references:
+        idle["beam"] = "Weft samples from language models, without beams"
+    return idle
+
+
+def _refuse_failed(folder: Path, certificate: Certificate) -> None:
+    failed = certificate.failed
+    if failed is None:
+        return
+    raise FolderError(
+        f"{folder}: the form {certificate.form} is not the same model: {CHECKS[failed.name]}: {failed.first}; "
+        "nothing was written"
+    )

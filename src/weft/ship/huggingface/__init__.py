@@ -1,0 +1,1 @@
+"""Models as classes of the transformers library, without code of our own."""

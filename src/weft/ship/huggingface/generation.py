@@ -1,0 +1,58 @@
+"""The settings of a search or of sampling, as generation_config.json has them."""
+
+from typing import Any
+
+from weft.data.tokenizer import BOS_ID, PAD_ID, UNK_ID
+from weft.folder.model_folder import FolderConfig, LanguageConfig, TranslationConfig
+from weft.ship.lengths import most_new_tokens, penalty_by_length
+from weft.ship.target import Asked
+from weft.ship.tokenizers.ids import IdMap
+
+# never written; their logits stay in the softmax, as in Weft
+_BANNED = (PAD_ID, UNK_ID, BOS_ID)
+
+
+def generation_of(config: FolderConfig, ids: IdMap, asked: Asked) -> dict[str, Any]:
+    """Return the content of generation_config.json; a classifier has none."""
+    banned = ids.to("tgt", _BANNED).tolist()
+    found = {
+        "pad_token_id": ids.pad,
+        "bos_token_id": ids.bos,
+        "eos_token_id": ids.eos,
+        "suppress_tokens": banned,
+    }
+    if isinstance(config, TranslationConfig):
+        return {**found, "decoder_start_token_id": ids.bos, **_beam(config, asked)}
+    assert isinstance(config, LanguageConfig)
+    return {**found, **_sampling(config)}
+
+
+def _beam(config: TranslationConfig, asked: Asked) -> dict[str, Any]:
+    decoding = config.decoding
+    penalty = penalty_by_length(decoding.length_penalty, asked.usual_len)
+    limit = most_new_tokens(decoding, config.usual_src_len, config.model.max_len)
+    return {
+        "num_beams": decoding.beam_size,
+        "do_sample": False,
+        "early_stopping": False,
+        "length_penalty": round(penalty, 4),
+        "max_new_tokens": limit,
+    }
+
+
+def _sampling(config: LanguageConfig) -> dict[str, Any]:
+    """Return the settings of sampling; of a temperature of 0, those of the greedy search."""
+    decoding = config.decoding
+    found: dict[str, Any] = {
+        "do_sample": decoding.temperature > 0,
+        "max_new_tokens": decoding.max_new_tokens,
+        "repetition_penalty": decoding.repetition_penalty,
+    }
+    if decoding.temperature > 0:
+        # what is not set there has a value of the library's own
+        found["temperature"] = decoding.temperature
+        found["top_k"] = decoding.top_k or 0
+        found["top_p"] = decoding.top_p or 1.0
+    if decoding.temperature > 0 and decoding.min_p is not None:
+        found["min_p"] = decoding.min_p
+    return found

@@ -1,0 +1,63 @@
+"""A class of the transformers library as a home: the models that it computes, and how it holds
+them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from weft.config import LayerShape
+from weft.ship.source import Source
+from weft.ship.tensors import Tensor, constant, same
+from weft.ship.tokenizers.ids import IdMap
+
+Reasons = Iterator[str]
+
+
+class Home(ABC):
+    """A class of transformers.
+
+    `architecture` is the class, `model_type` the name of its config, `auto_class` what opens it.
+    """
+
+    architecture: ClassVar[str]
+    model_type: ClassVar[str]
+    auto_class: ClassVar[str]
+
+    @abstractmethod
+    def reasons(self, source: Source) -> Reasons:
+        """Yield why a model does not fit, each reason with what would; nothing where it fits."""
+
+    @abstractmethod
+    def ids(self, source: Source) -> IdMap:
+        """Say where Weft's ids stand."""
+
+    @abstractmethod
+    def config(self, source: Source) -> Mapping[str, Any]:
+        """Return the content of config.json but what all classes have alike."""
+
+    @abstractmethod
+    def tensors(self, source: Source) -> list[Tensor]:
+        """Return all arrays of model.safetensors."""
+
+    def loose(self, source: Source) -> tuple[Mapping[str, float], str]:
+        """Return the arrays that cannot be mapped back bit for bit, each with what is lost, and
+        why.
+        """
+        return {}, ""
+
+
+def linear(name: str, of: str, bias: bool, outputs: int) -> Iterator[Tensor]:
+    """Yield the arrays of a linear map; its bias is zeros where the model has none."""
+    yield same(f"{name}.weight", f"{of}.weight")
+    if bias:
+        yield same(f"{name}.bias", f"{of}.bias")
+    else:
+        yield constant(f"{name}.bias", np.zeros(outputs, np.float32))
+
+
+def layer_norm(name: str, of: str, shape: LayerShape) -> Iterator[Tensor]:
+    """Yield the arrays of a LayerNorm; its bias is zeros where the model has none."""
+    yield from linear(name, of, shape.bias, shape.d_model)

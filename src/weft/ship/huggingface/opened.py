@@ -1,0 +1,155 @@
+"""A folder opened by transformers: its own classes compute, its own tokenizer reads."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.folder.arrays import read_arrays
+from weft.ship.certificate.used import NEW_TOKENS
+from weft.ship.opened import Floats, Opened, Row, Wanted
+from weft.ship.target import load, versions_of
+from weft.ship.tensors import Array
+
+WEIGHTS = "model.safetensors"
+_AT_ONCE = 16  # texts
+
+
+class OpenedByTransformers(Opened):
+    """A model that the library opens by its automatic classes; `auto_class` is the one for it."""
+
+    def __init__(self, place: Path, auto_class: str) -> None:
+        transformers = load("transformers")
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        self.torch = load("torch")
+        self.place = place
+        auto = getattr(transformers, auto_class)
+        self.model: Any = auto.from_pretrained(place).eval()
+        self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(place)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        return versions_of("transformers", "tokenizers", "torch")
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        yield from read_arrays(self.place / WEIGHTS).items()
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text)["input_ids"]
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(ids, skip_special_tokens=True)
+        return text
+
+    def logits(self, row: Row) -> Floats:
+        ids = self.torch.tensor([row.ids])
+        inputs = {"input_ids": ids}
+        if row.tgt_in:
+            tgt_in = self.torch.tensor([row.tgt_in])
+            inputs["decoder_input_ids"] = tgt_in
+        with self.torch.inference_mode():
+            (logits,) = self.model(**inputs).logits.numpy()
+        found: Floats = logits
+        return found
+
+    def search(self, rows: Sequence[Wanted], beam_size: int) -> list[list[int]]:
+        found: dict[int, list[int]] = {}
+        for places in _alike(rows):
+            some = [rows[place].ids for place in places]
+            ids = self.torch.tensor(some)
+            mask = self.torch.ones_like(ids)
+            outputs = self._generate(
+                {"input_ids": ids, "attention_mask": mask},
+                num_beams=beam_size,
+                length_penalty=0.0,
+                max_new_tokens=rows[places[0]].limit,
+                do_sample=False,
+            )
+            found |= zip(places, outputs, strict=True)
+        return [found[place] for place in range(len(rows))]
+
+    def use(self, texts: Sequence[str]) -> list[Any]:
+        found = []
+        for first in range(0, len(texts), _AT_ONCE):
+            end = first + _AT_ONCE
+            found += self._use(list(texts[first:end]))
+        return found
+
+    def _use(self, texts: list[str]) -> list[Any]:
+        raise NotImplementedError
+
+    def _generate(self, inputs: Mapping[str, Any], **settings: Any) -> list[list[int]]:
+        """Return the new ids of each row, without the end."""
+        with self.torch.inference_mode():
+            outputs = self.model.generate(**inputs, **settings)
+        config = self.model.generation_config
+        # a decoder begins with its start, a language model with the row itself
+        is_seq2seq = self.model.config.is_encoder_decoder
+        num_before = 1 if is_seq2seq else inputs["input_ids"].shape[1]
+        rows = outputs[:, num_before:].tolist()
+        return [_until(row, config.eos_token_id) for row in rows]
+
+
+class OpenedTranslator(OpenedByTransformers):
+    """A translator."""
+
+    def _use(self, texts: list[str]) -> list[Any]:
+        inputs = self.tokenizer(texts, return_tensors="pt", padding=True)
+        written = self._generate(inputs)
+        return [self.decode(ids) for ids in written]
+
+
+class OpenedWriter(OpenedByTransformers):
+    """A language model; what a person gets is compared without chance."""
+
+    def _use(self, texts: list[str]) -> list[Any]:
+        found = []
+        for text in texts:
+            inputs = self.tokenizer(text, return_tensors="pt")
+            (ids,) = self._generate(
+                inputs,
+                do_sample=False,
+                max_new_tokens=NEW_TOKENS,
+            )
+            found.append(self.decode(ids))
+        return found
+
+
+class OpenedClassifier(OpenedByTransformers):
+    """A classifier: texts become labels, by the library's pipeline."""
+
+    def _use(self, texts: list[str]) -> list[Any]:
+        pipeline = load("transformers").pipeline(
+            "text-classification",
+            model=self.model,
+            tokenizer=self.tokenizer,
+            top_k=None,
+        )
+        several = self.model.config.problem_type == "multi_label_classification"
+        answers = pipeline(texts, truncation=True)
+        return [_labels(answer, several) for answer in answers]
+
+
+def _labels(answer: Sequence[Mapping[str, Any]], several: bool) -> list[str]:
+    if several:
+        given = [found for found in answer if found["score"] >= 0.5]
+    else:
+        given = [max(answer, key=lambda found: found["score"])]
+    return [found["label"] for found in given]
+
+
+def _alike(rows: Sequence[Wanted]) -> Iterator[list[int]]:
+    """Yield the numbers of rows of one length and one limit, so many at a time."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for place, row in enumerate(rows):
+        kind = len(row.ids), row.limit
+        groups.setdefault(kind, []).append(place)
+    for places in groups.values():
+        for first in range(0, len(places), _AT_ONCE):
+            end = first + _AT_ONCE
+            yield places[first:end]
+
+
+def _until(ids: list[int], end: int) -> list[int]:
+    return ids[: ids.index(end)] if end in ids else ids

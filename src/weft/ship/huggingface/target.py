@@ -1,0 +1,164 @@
+"""The export to the transformers library: a folder as the Hugging Face Hub has them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import save_file
+
+from weft.folder.model_folder import (
+    ClassificationConfig,
+    LanguageConfig,
+    TranslationConfig,
+)
+from weft.ship.huggingface.classes import home_of, why_no_home
+from weft.ship.huggingface.generation import generation_of
+from weft.ship.huggingface.head import head_of
+from weft.ship.huggingface.home import Home
+from weft.ship.huggingface.opened import (
+    WEIGHTS,
+    OpenedByTransformers,
+    OpenedClassifier,
+    OpenedTranslator,
+    OpenedWriter,
+)
+from weft.ship.opened import Opened
+from weft.ship.source import Source
+from weft.ship.target import Asked, Target
+from weft.ship.tensors import make_all
+from weft.ship.tokenizers import hub
+from weft.ship.tokenizers.ids import IdMap
+from weft.ship.written import Written
+
+_OPENED: Mapping[str, type[OpenedByTransformers]] = {
+    "translation": OpenedTranslator,
+    "language-modelling": OpenedWriter,
+    "classification": OpenedClassifier,
+}
+
+
+class HuggingFace(Target):
+    """A folder that transformers opens without code of our own."""
+
+    name = "huggingface"
+    extra = "huggingface"
+    packages = ("transformers", "torch")
+
+    def why_not(self, source: Source) -> str:
+        return why_no_home(source)
+
+    def write(self, source: Source, place: Path, asked: Asked) -> Written:
+        home = _home(source)
+        ids = home.ids(source)
+        tensors = home.tensors(source)
+        arrays = make_all(tensors, source.arrays)
+        save_file(arrays, place / WEIGHTS, metadata={"format": "pt"})
+        _write_json(place / "config.json", _config(source, home, ids))
+        if not isinstance(source.config, ClassificationConfig):
+            settings = generation_of(source.config, ids, asked)
+            _write_json(place / "generation_config.json", settings)
+        for name, content in _tokenizer_files(source, ids).items():
+            (place / name).write_bytes(content)
+        before, after = _around(source, ids)
+        loose, why_loose = home.loose(source)
+        return Written(
+            home.architecture,
+            tensors,
+            ids,
+            before,
+            after,
+            loose=loose,
+            why_loose=why_loose,
+        )
+
+    def open(self, source: Source, place: Path, written: Written) -> Opened:
+        kind = _OPENED[source.task.name]
+        return kind(place, _home(source).auto_class)
+
+    def how_to_use(self, source: Source, written: Written) -> str:
+        return _USE[source.task.name].format(auto_class=_home(source).auto_class)
+
+    def card_head(self, source: Source, asked: Asked) -> str:
+        return head_of(source, asked)
+
+
+def _home(source: Source) -> Home:
+    home = home_of(source)
+    assert home is not None, "why_not has refused the model"
+    return home
+
+
+def _config(source: Source, home: Home, ids: IdMap) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "architectures": [home.architecture],
+        "model_type": home.model_type,
+        "dtype": "float32",
+        "pad_token_id": ids.pad,
+        "bos_token_id": ids.bos,
+        "eos_token_id": ids.eos,
+        **home.config(source),
+    }
+    own = source.config
+    if isinstance(own, TranslationConfig):
+        config["decoder_start_token_id"] = ids.bos
+    if isinstance(own, ClassificationConfig):
+        several = "multi_label" if own.multi_label else "single_label"
+        config["problem_type"] = f"{several}_classification"
+        config["id2label"] = {str(i): label for i, label in enumerate(own.labels)}
+        config["label2id"] = {label: i for i, label in enumerate(own.labels)}
+    return config
+
+
+def _tokenizer_files(source: Source, ids: IdMap) -> Mapping[str, bytes]:
+    config = source.config
+    src, tgt = source.tokenizers[0], source.tokenizers[-1]
+    if isinstance(config, TranslationConfig):
+        return hub.translator_files(src, tgt, ids, config.max_src_len)
+    if isinstance(config, LanguageConfig):
+        start = source.task.predictor().start_id
+        return hub.language_model_files(src, start, config.model.max_len)
+    assert isinstance(config, ClassificationConfig)
+    first = config.model.pooling == "first"
+    limit = config.max_len + (1 if first else 0)
+    return hub.classifier_files(src, limit, first_token=first)
+
+
+def _around(source: Source, ids: IdMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the ids that the tokenizer puts before and behind those of a text."""
+    config = source.config
+    if isinstance(config, TranslationConfig):
+        return (), (ids.src_eos,)
+    if isinstance(config, LanguageConfig):
+        return (source.task.predictor().start_id,), ()
+    assert isinstance(config, ClassificationConfig)
+    return ((ids.bos,), ()) if config.model.pooling == "first" else ((), ())
+
+
+def _write_json(path: Path, value: Any) -> None:
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(f"{text}\n", "utf-8")
+
+
+_TRANSLATE = """\
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")
+    model = AutoModelForSeq2SeqLM.from_pretrained("THIS_FOLDER")
+    ids = model.generate(**tokenizer("A text.", return_tensors="pt"))
+    print(tokenizer.decode(ids[0], skip_special_tokens=True))"""
+_WRITE = """\
+    from transformers import pipeline
+
+    write = pipeline("text-generation", "THIS_FOLDER")
+    print(write("A beginning")[0]["generated_text"])"""
+_CLASSIFY = """\
+    from transformers import pipeline
+
+    classify = pipeline("text-classification", "THIS_FOLDER")
+    print(classify("A text."))"""
+_USE = {
+    "translation": _TRANSLATE,
+    "language-modelling": _WRITE,
+    "classification": _CLASSIFY,
+}

@@ -1,0 +1,95 @@
+"""A model that is to leave: its weights in float32, its tokenizers, and what computes it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.tokenizer import Tokenizer
+from weft.folder.arrays import Arrays
+from weft.folder.layout import SCALES
+from weft.folder.model_folder import (
+    ClassificationConfig,
+    FolderConfig,
+    LanguageConfig,
+    TranslationConfig,
+    open_model_folder,
+)
+from weft.predict.parameters import (
+    Parameters,
+    causal_parameters,
+    classifier_parameters,
+    stored_shapes,
+)
+from weft.tasks.opening import load_task
+from weft.tasks.task import Task
+from weft.tasks.translation import parameters_of as translation_parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A model in a folder. `arrays` are its weights by their names in the folder, in float32; those
+    of an int8 model are multiplied by their scales.
+
+    `tokenizers` are source and target of a translator (one object twice where joint), of any other
+    model its only one.
+    """
+
+    folder: Path
+    task: Task[Any, Any]
+    arrays: Arrays
+
+    @property
+    def config(self) -> FolderConfig:
+        """Return the content of the folder's config.json."""
+        config: FolderConfig = self.task.config
+        return config
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, ...]:
+        """Return the tokenizers, the source's first."""
+        return tuple(self.task.tokenizers)
+
+    @property
+    def is_joint(self) -> bool:
+        """Return whether one tokenizer has all ids of the model."""
+        return len(set(self.tokenizers)) == 1
+
+
+def open_source(folder: Path) -> Source:
+    """Open a model to write it in another form.
+
+    Raises FolderError for a folder that is damaged or holds no model.
+    """
+    stored = open_model_folder(folder)
+    task = load_task(folder)
+    config = stored.config
+    if config.is_recurrent:
+        return Source(folder, task, {})
+    shapes = stored_shapes(_parameters(config), config.weights == "int8")
+    return Source(folder, task, _in_float32(stored.weights(shapes)))
+
+
+def _parameters(config: FolderConfig) -> Parameters:
+    if isinstance(config, TranslationConfig):
+        return translation_parameters(config)
+    if isinstance(config, LanguageConfig):
+        return causal_parameters(config.model, config.vocab_size)
+    assert isinstance(config, ClassificationConfig)
+    return classifier_parameters(config.model, config.vocab_size, len(config.labels))
+
+
+def _in_float32(arrays: Arrays) -> dict[str, NDArray[np.float32]]:
+    """Multiply the rows of int8 matrices by their scales."""
+    found = {}
+    for name, array in arrays.items():
+        if name.endswith(SCALES):
+            continue
+        scales = arrays.get(name + SCALES)
+        if scales is None:
+            found[name] = array
+        else:
+            found[name] = array.astype(np.float32) * scales[:, None]
+    return found

@@ -1,0 +1,88 @@
+"""A form that models are written in for another program, and what is asked of it."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+from weft.errors import MissingPackage
+from weft.ship.opened import Opened
+from weft.ship.source import Source
+from weft.ship.written import Written
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The wishes of a person who exports a model.
+
+    `license` is a name as SPDX or the Hub has it, `data_terms` says under which terms the text was
+    had that the model learned from; both are empty where nobody said so, and are never guessed.
+    `precision` is that of the weights; `int8` only where the target has it. A usual output has
+    `usual_len` tokens, which decides the length penalty of a program that has another formula.
+    """
+
+    license: str = ""
+    data_terms: str = ""
+    precision: str = "float32"
+    is_certified: bool = True
+    usual_len: int = 20
+
+
+class Target(ABC):
+    """A form for another program.
+
+    `name` is that of the command line; `extra` brings its `packages`, each with the name that it is
+    imported by, which the certificate needs, and those of `writers` what writes the files.
+    """
+
+    name: ClassVar[str]
+    extra: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]]
+    writers: ClassVar[tuple[str, ...]] = ()
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
+
+    @abstractmethod
+    def why_not(self, source: Source) -> str:
+        """Say why a model has no home in this form, and which setting or recipe has one; "" where
+        it has.
+        """
+
+    @abstractmethod
+    def write(self, source: Source, place: Path, asked: Asked) -> Written:
+        """Write all files but the card into a new folder."""
+
+    @abstractmethod
+    def open(self, source: Source, place: Path, written: Written) -> Opened:
+        """Open what was written, by the other program's own library."""
+
+    @abstractmethod
+    def how_to_use(self, source: Source, written: Written) -> str:
+        """Return the lines of Markdown that say how the form is used, for the card."""
+
+    def card_head(self, source: Source, asked: Asked) -> str:
+        """Return what stands before the card: a head that the other program's sites read."""
+        return ""
+
+
+def refuse_missing(target: Target, is_certified: bool) -> None:
+    """Raise MissingPackage for a package that is needed and not installed."""
+    needed = target.writers + (target.packages if is_certified else ())
+    for package in needed:
+        if find_spec(package) is None:
+            what = f"weft export --to {target.name}"
+            if package not in target.writers:
+                what = f"the certificate of {what} (--uncertified writes without one)"
+            raise MissingPackage(what, package, target.extra)
+
+
+def load(package: str) -> Any:
+    """Load a package of an extra by its name."""
+    return import_module(package)
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """Return the installed versions of packages, by their names."""
+    return {package: version(package) for package in packages}

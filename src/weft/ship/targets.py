@@ -1,0 +1,16 @@
+"""The forms that `weft export` writes, by name; each is loaded when it is asked for."""
+
+from importlib import import_module
+
+from weft.ship.target import Target
+
+TARGETS = {
+    "huggingface": ("weft.ship.huggingface.target", "HuggingFace"),
+}
+
+
+def target_named(name: str) -> Target:
+    """Return a target by the name that the command line has for it."""
+    module, kind = TARGETS[name]
+    target: Target = getattr(import_module(module), kind)()
+    return target

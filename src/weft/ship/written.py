@@ -1,0 +1,57 @@
+"""A model that was written in another form: which array is which, and which id is which."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weft.ship.opened import Floats, Row
+from weft.ship.tensors import Tensor
+from weft.ship.tokenizers.ids import IdMap
+
+# the largest difference of logits that rounding alone makes in float32
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Written:
+    """A model in another form.
+
+    `tensors` are all arrays of its files. `ids` say where Weft's ids stand there; around those of a
+    text its tokenizer puts `before` and `after`, in its own numbers. `form` names the class or
+    format, `precision` the type of its weights. A `loose` array, named as there, cannot be mapped
+    back to the last bit, but to this difference; `why_loose` says why. In float32 the logits may
+    differ by the `tolerance`, which rounding makes.
+    """
+
+    form: str
+    tensors: Sequence[Tensor]
+    ids: IdMap
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    precision: str = "float32"
+    loose: Mapping[str, float] = field(default_factory=dict)
+    why_loose: str = ""
+    tolerance: float = TOLERANCE
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether what is computed must be equal but for rounding: float32 weights."""
+        return self.precision == "float32"
+
+    def ids_of_source(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Return a source's ids in the numbers of this form."""
+        return tuple(self.ids.to("src", ids))
+
+    def to_target(self, row: Row) -> Row:
+        """Return a row of Weft's ids in the numbers of this form."""
+        return Row(self.ids_of_source(row.ids), tuple(self.ids.to("tgt", row.tgt_in)))
+
+    def own_logits(self, logits: Floats) -> Floats:
+        """Return logits of Weft's ids alone, in their order; of a classifier they are as they
+        are.
+        """
+        if logits.ndim == 1:
+            return logits
+        return np.take(logits, self.ids.tgt, -1)

@@ -1,0 +1,108 @@
+"""Translators as classes of transformers: written, opened there, and the same model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import random_models
+from weft.errors import FolderError, UsageError
+from weft.ship import exporting
+from weft.ship.exporting import export
+from weft.ship.huggingface.target import HuggingFace
+
+CASES = {
+    "en-de": "BlenderbotForConditionalGeneration",
+    "en-zh": "BlenderbotForConditionalGeneration",
+    "annotated-en-zh": "BlenderbotForConditionalGeneration",
+    "toy-de-en": "MarianMTModel",
+    "seq2seq-transformer": "MarianMTModel",
+}
+VARIANTS = {
+    "learned positions": ("en-de", 'model.positions="learned"'),
+    "no biases": ("en-de", "model.bias=false"),
+    "untied, one vocabulary": ("en-de", "model.tie_embeddings=false"),
+    "norms last, one table": ("en-de", "model.norm_first=false"),
+    "many positions": ("en-zh", "model.max_len=2049"),
+    "gelu": ("demo", 'model.activation="gelu"'),
+}
+
+
+def exported(name: str, place: Path, *settings: str) -> Any:
+    folder = random_models.write_folder(name, place / "model", *settings)
+    dev = random_models.write_dev("translation", place)
+    return export(folder, HuggingFace(), place / "out", [dev])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_recipe_of_a_home_is_the_same_model_there(
+    name: str, tmp_path: Path
+) -> None:
+    # made tiny, this recipe has heads of another width than its own
+    settings = ("model.head_dim=4",) if name == "toy-de-en" else ()
+    made = exported(name, tmp_path, *settings)
+    assert made.form == CASES[name]
+    checks = {check.name: check for check in made.certificate.checks}
+    assert [*checks] == ["weights", "ids", "logits", "greedy", "beam", "use"]
+    assert checks["logits"].largest < 2e-5
+    told = json.loads((tmp_path / "out" / "parity.json").read_text("utf-8"))
+    assert told["checks"][0]["compared"] == checks["weights"].compared > 1000
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_option_of_a_home_is_taken_over(variant: str, tmp_path: Path) -> None:
+    name, *settings = VARIANTS[variant]
+    made = exported(name, tmp_path, *settings)
+    assert made.certificate.failed is None
+    expected = "Pegasus" if variant == "many positions" else ""
+    assert expected in made.form
+
+
+def test_what_has_no_home_is_refused_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="num_key_value_heads"):
+        exported("en-de", tmp_path, "model.num_key_value_heads=2")
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_changed_number_is_found_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fault X1: what was written is not what was meant."""
+    real = HuggingFace.write
+
+    def write(self: Any, source: Any, place: Path, asked: Any) -> Any:
+        written = real(self, source, place, asked)
+        path = place / "model.safetensors"
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+        return written
+
+    monkeypatch.setattr(HuggingFace, "write", write)
+    with pytest.raises(
+        FolderError, match=r"numbers of the weights: .*, not .*; nothing"
+    ):
+        exported("en-de", tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_card_says_what_was_found_and_invents_no_license(tmp_path: Path) -> None:
+    exported("en-de", tmp_path)
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    head, body = card.removeprefix("---\n").split("---\n", maxsplit=1)
+    assert 'pipeline_tag: "translation"' in head
+    assert 'language: ["de", "en"]' in head
+    assert "license" not in head
+    assert "License of the model: none was stated" in body
+    assert "5 pairs held out" in body
+    assert "logits: " in body
+
+
+def test_without_a_comparison_the_card_says_so(tmp_path: Path) -> None:
+    folder = random_models.write_folder("en-de", tmp_path / "model")
+    asked = exporting.Asked(is_certified=False)
+    export(folder, HuggingFace(), tmp_path / "out", asked=asked)
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "was not compared" in card
+    assert not (tmp_path / "out" / "parity.json").exists()
