@@ -38,7 +38,12 @@ LAYERS: list[dict[str, Any]] = [
     *({"activation": name} for name in ACTIVATIONS_OF_RECIPES),
     MODERN,
 ]
-TRANSLATORS = [*LAYERS, {"scale_embeddings": False, "tie_embeddings": False}]
+WRITERS: list[dict[str, Any]] = [
+    {"scale_embeddings": False, "tie_embeddings": False},
+    {"projection_bias": False},
+    {"bias": False, "projection_bias": True},
+]
+TRANSLATORS = [*LAYERS, *WRITERS]
 CLASSIFIERS: list[dict[str, Any]] = [
     *LAYERS,
     {"pooling": "first"},

@@ -261,13 +261,24 @@ class LayerShape(Section):
         return self.num_key_value_heads or self.num_heads
 
 
-class Seq2SeqSection(LayerShape):
+class WriterShape(LayerShape):
+    """The shape of a Transformer that writes: its layers, and its projection to the vocabulary."""
+
+    tie_embeddings: bool = True
+    projection_bias: bool | None = None
+
+    @property
+    def has_projection_bias(self) -> bool:
+        """Return whether the projection has biases: where it is not said, as the layers have."""
+        return self.bias if self.projection_bias is None else self.projection_bias
+
+
+class Seq2SeqSection(WriterShape):
     """An encoder-decoder Transformer."""
 
     kind: Literal["transformer"] = "transformer"
     num_encoder_layers: Layers = 3
     num_decoder_layers: Layers = 3
-    tie_embeddings: bool = True
 
 
 class RecurrentSection(Section):
@@ -285,7 +296,7 @@ class RecurrentSection(Section):
     max_len: Annotated[int, Field(ge=2, le=1_000_000)] = 1024
 
 
-class CausalSection(LayerShape):
+class CausalSection(WriterShape):
     """A decoder-only Transformer: each position attends to itself and those before it.
 
     `ngrams` above 1 adds hashed embeddings of the n-grams up to that length that end at each
@@ -296,7 +307,6 @@ class CausalSection(LayerShape):
     """
 
     num_decoder_layers: Layers = 4
-    tie_embeddings: bool = True
     ngrams: Annotated[int, Field(ge=1, le=8)] = 1
     ngram_buckets: Annotated[int, Field(ge=1, le=2**24)] = 65_536
     ngram_dropout: Fraction = 0.0

@@ -119,6 +119,8 @@ class Draw:
             model__scale_embeddings=(True, False),
             model__init_range=("none", 0.1),
         )
+        if hasattr(self.recipe.model, "projection_bias"):
+            self.some(model__projection_bias=("none", True, False))
         for key in ("num_encoder_layers", "num_decoder_layers"):
             if hasattr(self.recipe.model, key):
                 self.pick(f"model.{key}", 1, 2)

@@ -1,24 +1,26 @@
-"""The same states as BERT of transformers, by copying weights alone: none is permuted or folded."""
+"""The same states as BERT and the same logits as GPT-2 of transformers, by copying weights alone:
+none is permuted or folded.
+"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from weft.config import ClassifierSection
+from weft.config import CausalSection, ClassifierSection
+from weft.model.causal import CausalTransformer
 from weft.model.classifier import TransformerClassifier
-from weft.model.layers import EncoderLayer
+from weft.model.layers import CausalLayer, EncoderLayer
 
 transformers = pytest.importorskip(
-    "transformers", reason="parity with BERT needs transformers"
+    "transformers", reason="parity with BERT and GPT-2 needs transformers"
 )
 
 PAD, VOCAB, D, D_FF, HEADS, MAX_LEN = 0, 23, 24, 34, 4, 11
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 Shake = Callable[[nn.Module], Any]
-Named = Iterator[tuple[str, Tensor]]
 
 
 @pytest.fixture
@@ -116,3 +118,64 @@ def test_a_classifier_is_bert(ids: Tensor, shake: Shake, pooling: Any) -> None:
     assert model.encoder is not None
     model.encoder.embedding.norm = None
     assert (model.states(ids) - expected).abs().max() > 0.1
+
+
+def gpt2_layer(layer: nn.Module) -> dict[str, Tensor]:
+    """The weights of a layer; GPT-2 has a matrix for what goes in, then for what comes out."""
+    assert isinstance(layer, CausalLayer)
+    heads = layer.self_attention
+    first, last = (residual.norm for residual in layer.residuals)
+    state = copied({"ln_1": first, "ln_2": last})
+    for name, linears in {
+        "attn.c_attn": [heads.query, heads.key, heads.value],
+        "attn.c_proj": [heads.output],
+        "mlp.c_fc": [layer.feed_forward.inner],
+        "mlp.c_proj": [layer.feed_forward.outer],
+    }.items():
+        state[f"{name}.weight"] = torch.cat([part.weight for part in linears]).T
+        state[f"{name}.bias"] = torch.cat([part.bias for part in linears])
+    return state
+
+
+def gpt2(model: CausalTransformer, num_layers: int) -> nn.Module:
+    """GPT-2 of the same shape with our weights."""
+    embedding = model.embedding
+    state = copied({"wte": embedding.tokens, "ln_f": model.decoder_norm})
+    state["wpe.weight"] = embedding.positions.table
+    for number, layer in enumerate(model.decoder):
+        state |= {f"h.{number}.{name}": v for name, v in gpt2_layer(layer).items()}
+    whole = {f"transformer.{name}": tensor for name, tensor in state.items()}
+    whole["lm_head.weight"] = embedding.tokens.weight
+    config = transformers.GPT2Config(
+        vocab_size=VOCAB,
+        n_embd=D,
+        n_inner=D_FF,
+        n_layer=num_layers,
+        n_head=HEADS,
+        n_positions=MAX_LEN,
+        activation_function="gelu",
+    )
+    other = transformers.GPT2LMHeadModel(config)
+    other.load_state_dict(whole)  # all of its weights, and no other
+    return other.eval()
+
+
+@torch.inference_mode()
+def test_a_language_model_is_gpt2(ids: Tensor, shake: Shake) -> None:
+    torch.manual_seed(16)
+    shape = CausalSection(
+        d_model=D,
+        d_ff=D_FF,
+        num_heads=HEADS,
+        num_decoder_layers=2,
+        max_len=MAX_LEN,
+        bias=True,
+        projection_bias=False,
+        positions="learned",
+        activation="gelu",
+        scale_embeddings=False,
+    )
+    model = shake(CausalTransformer(shape, VOCAB)).eval()
+    expected = gpt2(model, 2)(input_ids=ids[:1]).logits
+    assert expected.std() > 0.1
+    torch.testing.assert_close(model(ids[:1]), expected, **CLOSE)

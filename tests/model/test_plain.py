@@ -20,7 +20,7 @@ from small_shapes import (
     TRANSLATORS,
     shaken,
 )
-from weft.config import CausalSection, LayerShape, Seq2SeqSection
+from weft.config import CausalSection, Seq2SeqSection, WriterShape
 from weft.decoding.decoder import StepInput
 from weft.engine import plain
 from weft.engine.bindings import Engine
@@ -212,7 +212,7 @@ def test_every_option_of_a_layer_is_among_those_tested() -> None:
     """But those that only training knows, and the sizes."""
     tested = {name for options in TRANSLATORS for name in options} | SMALL.keys()
     of_training = {"attention_dropout", "activation_dropout", "init_range"}
-    assert LayerShape.model_fields.keys() == (tested - {"tie_embeddings"}) | of_training
+    assert WriterShape.model_fields.keys() == tested | of_training
 
 
 def test_it_is_short() -> None:

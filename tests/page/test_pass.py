@@ -33,6 +33,7 @@ ODD = {
     "gelu, an odd width of heads": (
         "en-de",
         "model.activation=gelu",
+        "model.projection_bias=false",
         "model.head_dim=5",
     ),
     "the first state": ("classify-modern", "model.pooling=first"),

@@ -34,6 +34,11 @@ OPTIONS: list[dict[str, Any]] = [
     {"embedding_norm": True, "positions": "learned"},
     {"positions": "rotary", "head_dim": 10},
 ]
+OF_WRITERS = [
+    *OPTIONS,
+    {"projection_bias": False},
+    {"bias": False, "projection_bias": True},
+]
 TIED = [True, False]
 
 
@@ -51,7 +56,7 @@ def assert_same(parameters: Iterable[Parameter], model: nn.Module) -> None:
 
 @pytest.mark.parametrize("tied", TIED)
 @pytest.mark.parametrize("joint", [True, False])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OF_WRITERS, ids=str)
 def test_of_an_encoder_decoder(
     options: dict[str, Any], joint: bool, tied: bool
 ) -> None:
@@ -63,7 +68,7 @@ def test_of_an_encoder_decoder(
 
 @pytest.mark.parametrize("tied", TIED)
 @pytest.mark.parametrize("ngrams", [1, 3])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OF_WRITERS, ids=str)
 def test_of_a_language_model(options: dict[str, Any], ngrams: int, tied: bool) -> None:
     more = {"ngrams": ngrams, "ngram_buckets": 40}
     matches = (1, 4) if ngrams > 1 else ()

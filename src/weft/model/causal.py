@@ -45,7 +45,9 @@ class CausalTransformer(nn.Module):
             CausalLayer(shape) for _ in range(shape.num_decoder_layers)
         )
         self.decoder_norm = final_norm(shape)
-        self.projection = nn.Linear(shape.d_model, vocab_size, bias=shape.bias)
+        self.projection = nn.Linear(
+            shape.d_model, vocab_size, bias=shape.has_projection_bias
+        )
         if shape.tie_embeddings:
             self.projection.weight = self.embedding.tokens.weight
         init_weights(

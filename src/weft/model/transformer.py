@@ -111,7 +111,9 @@ class Seq2SeqTransformer(nn.Module):
         )
         self.encoder_norm = final_norm(shape)
         self.decoder_norm = final_norm(shape)
-        self.projection = nn.Linear(shape.d_model, tgt_vocab_size, bias=shape.bias)
+        self.projection = nn.Linear(
+            shape.d_model, tgt_vocab_size, bias=shape.has_projection_bias
+        )
         if shape.tie_embeddings:
             self.projection.weight = tgt_tokens.weight
         init_weights(

@@ -16,6 +16,7 @@ from weft.config import (
     LayerShape,
     RecurrentSection,
     Seq2SeqSection,
+    WriterShape,
 )
 from weft.engine.weights import activation_named
 from weft.predict.weights import SCALES
@@ -188,13 +189,11 @@ def _norm(name: str, shape: LayerShape) -> Parameters:
         yield Parameter(f"{name}.bias", (shape.d_model,))
 
 
-def _projection(
-    shape: Seq2SeqSection | CausalSection, vocab_size: int, is_tied: bool
-) -> Parameters:
+def _projection(shape: WriterShape, vocab_size: int, is_tied: bool) -> Parameters:
     """Yield those of the projection to logits; a tied matrix is the embedding's."""
     if not is_tied:
         yield Parameter("projection.weight", (vocab_size, shape.d_model), True)
-    if shape.bias:
+    if shape.has_projection_bias:
         yield Parameter("projection.bias", (vocab_size,))
 
 
