@@ -1,4 +1,5 @@
 # make reliability: all fault tests, and their table in docs/reliability.md.
+# make interop: every recipe in every form of weft export, and the tables of docs/interop.md.
 # make demo: the main job on the built-in corpus.  make test: every check that a push must pass.
 # make wheel: the package with its native libraries, in dist/.
 # PIP_ARGS reaches pip, for example for PyTorch's processor build (see README.md).
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-rooms test-doors test-long reliability bench same pace style wheel clean
+.PHONY: demo test test-rooms test-doors test-long reliability interop bench same pace style wheel clean
 
 demo: $(READY)
 	$(BIN)/weft demo
@@ -42,6 +43,9 @@ pace: $(READY)
 
 reliability: $(READY)
 	$(BIN)/python -m pytest -q tests/faults --reliability docs/reliability.md
+
+interop: $(READY)
+	$(BIN)/python -m pytest -q tests/ship/test_interop.py --interop docs/interop.md
 
 style: $(READY)
 	$(BIN)/ruff format --check

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.tokenizer import Tokenizer
+from weft.errors import UsageError
 from weft.folder.arrays import Arrays
 from weft.folder.layout import SCALES
 from weft.folder.model_folder import (
@@ -61,13 +62,17 @@ class Source:
 def open_source(folder: Path) -> Source:
     """Open a model to write it in another form.
 
-    Raises FolderError for a folder that is damaged or holds no model.
+    Raises FolderError for a folder that is damaged or holds no model, UsageError for a recurrent
+    model.
     """
     stored = open_model_folder(folder)
-    task = load_task(folder)
     config = stored.config
     if config.is_recurrent:
-        return Source(folder, task, {})
+        raise UsageError(
+            f"{folder}: the model is recurrent, and no other program has one like it; "
+            'train a Transformer (model.kind = "transformer")'
+        )
+    task = load_task(folder)
     shapes = stored_shapes(_parameters(config), config.weights == "int8")
     return Source(folder, task, _in_float32(stored.weights(shapes)))
 
