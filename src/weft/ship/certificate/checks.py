@@ -49,7 +49,7 @@ def check_weights(written: Written, opened: Opened, arrays: Arrays) -> Check:
             continue
         for own, part in tensor.found(array):
             loose = written.loose.get(name, 0.0)
-            difference = _difference(part, arrays[own])
+            difference = largest_difference(part, arrays[own])
             largest = max(largest, difference)
             if difference > loose or part.shape != arrays[own].shape:
                 first = first or first_difference(own, part, arrays[own])
@@ -232,7 +232,7 @@ def _bits(array: Array) -> NDArray[np.uint8 | np.uint16 | np.uint32 | np.uint64]
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 
-def _difference(found: Array, wanted: Array) -> float:
+def largest_difference(found: Array, wanted: Array) -> float:
     """Return the largest difference; 0.0 only where all bits are equal."""
     if found.shape != wanted.shape:
         return float("inf")

@@ -2,10 +2,16 @@
 
 from weft.ship.huggingface.bart_family import Blenderbot, Marian, Pegasus
 from weft.ship.huggingface.home import Home
+from weft.ship.huggingface.t5gemma import T5Gemma
 from weft.ship.source import Source
 
 # in the order in which they are tried
-HOMES: tuple[Home, ...] = (Blenderbot(), Pegasus(), Marian())
+HOMES: tuple[Home, ...] = (
+    Blenderbot(),
+    Pegasus(),
+    Marian(),
+    T5Gemma(),
+)
 
 
 def home_of(source: Source) -> Home | None:
