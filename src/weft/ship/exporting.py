@@ -30,6 +30,8 @@ from weft.ship.written import Written
 
 PARITY = "parity.json"
 BEAM_SIZE = 4  # of the beam that is compared
+# the checks that show a text, the first that can be made of them
+_SHOW = ("greedy", "use")
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,9 @@ def certify(
     steps: Mapping[str, Callable[[], Check]] = {
         "weights": lambda: check_weights(written, opened, source.arrays),
         "ids": lambda: check_ids(written, opened, trial),
-        "logits": lambda: check_logits(written, opened, trial, reference, tolerance),
+        "logits": lambda: check_logits(
+            written, opened, trial, reference, tokenizers[0].decode, tolerance
+        ),
         "greedy": lambda: check_search(
             written, opened, trial, reference, tokenizers, 1, exact
         ),
@@ -135,9 +139,12 @@ def certify(
         if name in unchecked:
             continue
         stages.enter(f"comparing {CHECKS[name]}")  # type: ignore[index]
-        checks.append(step())
-        if not checks[-1].is_passed:
+        check = step()
+        if not check.is_passed:
+            shown = next((one for one in _SHOW if one not in unchecked), name)
+            checks.append(_with_example(check, steps[shown]))
             break
+        checks.append(check)
     return Certificate(
         target.name,
         written.form,
@@ -147,6 +154,16 @@ def certify(
         opened.versions,
         trial.about,
     )
+
+
+def _with_example(check: Check, use: Callable[[], Check]) -> Check:
+    """Return a check that did not pass with a text that comes out otherwise, where one does."""
+    if check.name in _SHOW or check.name == "beam":
+        return check
+    example = use().first
+    if not example:
+        return check
+    return replace(check, first=f"{check.first}; for example {example}")
 
 
 def _trial(source: Source, data: Sequence[str], builtin: str) -> Trial:

@@ -15,8 +15,8 @@ def penalty_by_length(length_penalty: float, usual_len: int) -> float:
 
 
 def most_new_tokens(decoding: DecodingSection, src_len: int, max_len: int) -> int:
-    """Return a fixed limit on new tokens for programs whose limit knows no source: that of a source
-    of `src_len` ids, within the model's positions.
+    """Return a fixed limit on new tokens for programs whose limit knows no source: that of the
+    longest source, of `src_len` ids, within the model's positions.
     """
     tokens = decoding.max_len_ratio * src_len
     by_source = int(tokens) + decoding.max_len_extra

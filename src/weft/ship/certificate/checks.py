@@ -100,9 +100,13 @@ def check_logits(
     opened: Opened,
     trial: Trial,
     reference: Reference,
+    read: Callable[[Sequence[int]], str],
     tolerance: float | None,
 ) -> Check:
-    """Compare the logits of rows, forced to read the same ids; without a tolerance only measure."""
+    """Compare the logits of rows, forced to read the same ids; without a tolerance only measure.
+
+    `read` gives the text of a row.
+    """
     largest = 0.0
     first = ""
     rows = [*trial.rows, *trial.probes]
@@ -120,7 +124,7 @@ def check_logits(
         places += len(np.atleast_2d(wanted))
         equal += int((found.argmax(-1) == wanted.argmax(-1)).sum())
         if most > largest and tolerance is not None and most > tolerance:
-            first = f"the row {list(row.ids)[:12]} has logits that differ by {most:.1e}"
+            first = f"{_shown(read(row.ids))} has logits that differ by {most:.1e}"
         largest = max(largest, most)
     agreement = 100 * equal / max(places, 1)
     return Check(
@@ -155,7 +159,7 @@ def check_search(
     first = ""
     if different:
         i = different[0]
-        text = tokenizers[0].decode([n for n in rows[i].ids if n > 3])
+        text = tokenizers[0].decode(rows[i].ids)
         tgt = tokenizers[-1]
         first = f"{_shown(text)} gives {_shown(tgt.decode(own[i]))}, not {_shown(tgt.decode(wanted[i]))}"
     return Check(

@@ -19,7 +19,7 @@ import numpy as np
 from weft.config import Seq2SeqSection
 from weft.folder.model_folder import TranslationConfig
 from weft.predict.weights import sinusoids
-from weft.ship.huggingface.home import Home, Reasons, layer_norm, linear
+from weft.ship.huggingface.home import Home, Reasons, differing, layer_norm, linear
 from weft.ship.source import Source
 from weft.ship.tensors import Tensor, constant, permuted, placed, reshaped, same
 from weft.ship.tokenizers import ids as id_maps
@@ -63,20 +63,20 @@ class BartLike(Home):
             return
         shape = config.model
         assert isinstance(shape, Seq2SeqSection)
-        if shape.norm_first != self.norm_first:
-            yield f"model.norm_first = {str(shape.norm_first).lower()}"
-        if shape.norm != "layer" or shape.sandwich_norm or shape.query_key_norm:
-            yield "its norms are others (it takes norm = layer, without sandwich_norm and query_key_norm)"
-        if shape.embedding_norm:
-            yield "it has a norm of embeddings (model.embedding_norm)"
-        if shape.activation not in ("relu", "gelu", "relu2"):
-            yield f'model.activation = "{shape.activation}"'
-        if shape.positions == "rotary":
-            yield 'model.positions = "rotary"'
+        yield from differing(
+            shape,
+            norm_first=(self.norm_first,),
+            norm=("layer",),
+            sandwich_norm=(False,),
+            query_key_norm=(False,),
+            embedding_norm=(False,),
+            activation=("relu", "gelu", "relu2"),
+            positions=("sinusoidal", "learned"),
+        )
         if shape.key_value_heads != shape.num_heads:
-            yield "model.num_key_value_heads"
+            yield "it needs model.num_key_value_heads = model.num_heads"
         if shape.dim_of_head * shape.num_heads != shape.d_model:
-            yield "model.head_dim"
+            yield "it needs model.head_dim = model.d_model / model.num_heads"
         yield from self.own_reasons(shape)
 
     @abstractmethod
@@ -179,7 +179,7 @@ class Blenderbot(BartLike):
 
     def own_reasons(self, shape: Seq2SeqSection) -> Reasons:
         if shape.positions == "sinusoidal" and shape.max_len > _TABLE:
-            yield f"model.max_len = {shape.max_len} makes a big table of positions"
+            yield f"its table of positions would have {shape.max_len:,} rows (model.max_len)"
 
 
 class Pegasus(BartLike):
@@ -190,8 +190,7 @@ class Pegasus(BartLike):
     norm_first = True
 
     def own_reasons(self, shape: Seq2SeqSection) -> Reasons:
-        if shape.positions != "sinusoidal":
-            yield f'model.positions = "{shape.positions}"'
+        yield from differing(shape, positions=("sinusoidal",))
 
     def in_order(self, tensor: Tensor, shape: Seq2SeqSection) -> Tensor:
         return sines_first(tensor, shape.d_model)

@@ -28,4 +28,4 @@ def why_no_home(source: Source) -> str:
         return ""
     reasons = {home: list(home.reasons(source)) for home in HOMES}
     nearest = min(reasons, key=lambda home: len(reasons[home]))
-    return f"{nearest.architecture} is the nearest class, but {'; '.join(reasons[nearest])}"
+    return f"the nearest class is {nearest.architecture}, but {'; '.join(reasons[nearest])}"

@@ -30,7 +30,7 @@ def generation_of(config: FolderConfig, ids: IdMap, asked: Asked) -> dict[str, A
 def _beam(config: TranslationConfig, asked: Asked) -> dict[str, Any]:
     decoding = config.decoding
     penalty = penalty_by_length(decoding.length_penalty, asked.usual_len)
-    limit = most_new_tokens(decoding, config.usual_src_len, config.model.max_len)
+    limit = most_new_tokens(decoding, config.max_src_len, config.model.max_len)
     return {
         "num_beams": decoding.beam_size,
         "do_sample": False,

@@ -2,8 +2,9 @@
 them.
 """
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +48,15 @@ class Home(ABC):
         why.
         """
         return {}, ""
+
+
+def differing(shape: LayerShape, **taken: Sequence[Any]) -> Reasons:
+    """Yield a reason for each key of the recipe whose value is none of those that a class takes."""
+    for key, values in taken.items():
+        own = getattr(shape, key)
+        if own not in values:
+            listed = " or ".join(json.dumps(value) for value in values)
+            yield f"it needs model.{key} = {listed}, not {json.dumps(own)}"
 
 
 def linear(name: str, of: str, bias: bool, outputs: int) -> Iterator[Tensor]:
