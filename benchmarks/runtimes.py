@@ -43,7 +43,7 @@ from weft.ship.target import Asked, refuse_missing  # noqa: E402
 from weft.ship.targets import TARGETS, target_named  # noqa: E402
 
 Way = Callable[[], object]
-NODE = Path(__file__).with_name("runtimes.mjs")
+NODE = Path(__file__).with_name("runtimes.js")
 # tokens of a continuation, as the certificates have it
 NEW_TOKENS = 24
 
