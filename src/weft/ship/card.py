@@ -41,6 +41,12 @@ def card_of(
     return f"{target.card_head(source, asked)}{without_folders(body)}\n"
 
 
+def title_of(source: Source) -> str:
+    """Return the title of the model's own card."""
+    title, _ = _own_card(source)
+    return title
+
+
 def _own_card(source: Source) -> tuple[str, str]:
     """Return the title of the model's own card, and its sections but that on its use by Weft, one
     level deeper.

@@ -55,6 +55,14 @@ class Opened(ABC):
         """Return the ids that a text has there, all that the program adds to them included."""
         raise NotImplementedError
 
+    def reads_otherwise(self, text: str) -> str:
+        """Say what in a text the program is known to read otherwise, so that its ids may differ; ""
+        where they must be equal.
+
+        How many differ for what is named, the check of ids tells.
+        """
+        return ""
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids that the model has written, the end not among them."""
         raise NotImplementedError

@@ -21,7 +21,8 @@ class Written:
     text its tokenizer puts `before` and `after`, in its own numbers. `form` names the class or
     format, `precision` the type of its weights. A `loose` array, named as there, cannot be mapped
     back to the last bit, but to this difference; `why_loose` says why. In float32 the logits may
-    differ by the `tolerance`, which rounding makes.
+    differ by the `tolerance`, which rounding makes; where the program computes something else, if
+    only a little, `approximate` says what, and logits and searches are measured alone.
     """
 
     form: str
@@ -33,12 +34,15 @@ class Written:
     loose: Mapping[str, float] = field(default_factory=dict)
     why_loose: str = ""
     tolerance: float = TOLERANCE
+    approximate: str = ""
     notes: tuple[str, ...] = ()
 
     @property
     def is_exact(self) -> bool:
-        """Return whether what is computed must be equal but for rounding: float32 weights."""
-        return self.precision == "float32"
+        """Return whether what is computed must be equal but for rounding: float32 weights, and the
+        same function of them.
+        """
+        return self.precision == "float32" and not self.approximate
 
     def ids_of_source(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return a source's ids in the numbers of this form."""

@@ -18,13 +18,13 @@ _PIPELINES = {
 }
 
 
-def head_of(source: Source, asked: Asked) -> str:
+def head_of(source: Source, asked: Asked, library: str = "transformers") -> str:
     """Return the head: task, languages, library, and the license where one was stated.
 
     A value is written as JSON has it, which YAML reads alike.
     """
     facts: dict[str, Any] = {
-        "library_name": "transformers",
+        "library_name": library,
         "pipeline_tag": _PIPELINES[source.task.name],
         "language": _languages(source),
         "tags": ["weft"],

@@ -1,0 +1,86 @@
+"""The checks of a certificate, on a form that is made up: what passes, and what is found."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.ship.certificate.checks import check_ids, check_logits
+from weft.ship.certificate.reference import Reference
+from weft.ship.certificate.trial import Trial
+from weft.ship.opened import Floats, Opened, Row
+from weft.ship.tensors import Array
+from weft.ship.tokenizers.ids import IdMap
+from weft.ship.written import Written
+
+ROW = Row((2, 5, 6))
+
+
+class Same(Reference):
+    """Logits that are 0 but for one."""
+
+    def logits(self, row: Row) -> Floats:
+        logits = np.zeros((len(row.ids), 10), np.float32)
+        logits[:, 7] = 1
+        return logits
+
+
+class Form(Opened):
+    """A form with the ids of `texts` and with logits that are off by `offset`."""
+
+    def __init__(self, texts: Mapping[str, list[int]], offset: float = 0) -> None:
+        self.texts = texts
+        self.offset = offset
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        return {}
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        yield from ()
+
+    def encode(self, text: str) -> list[int]:
+        return self.texts[text]
+
+    def reads_otherwise(self, text: str) -> str:
+        return "long numbers" if "1234" in text else ""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "text"
+
+    def logits(self, row: Row) -> Floats:
+        return Same().logits(row) + np.float32(self.offset)
+
+
+def written(**options: Any) -> Written:
+    ids = np.arange(10)
+    return Written("made up", (), IdMap(ids, ids, 10), before=(2,), **options)
+
+
+def trial(texts: Mapping[str, Sequence[int]]) -> Trial:
+    return Trial(texts, {(9,): "text"}, (ROW,), (), (), (), (), "nothing")
+
+
+def test_ids_differ_only_where_the_program_is_known_to_read_otherwise() -> None:
+    texts = {"a 1234": [5], "a 1234 b": [5, 6], "a": [7]}
+    form = Form({"a 1234": [2, 8], "a 1234 b": [2, 5, 6], "a": [2, 7]})
+    check = check_ids(written(), form, trial(texts))
+    assert (check.compared, check.equal, check.is_passed) == (4, 3, True)
+    assert check.about == "1 differ for long numbers"
+    form = Form({"a": [2, 8]})
+    check = check_ids(written(), form, trial({"a": [7]}))
+    assert not check.is_passed
+    assert "'a' has the ids [2, 8], not [2, 7]" in check.first
+
+
+@pytest.mark.parametrize("offset", [0.5, float("nan"), float("inf")])
+def test_logits_that_are_only_measured_are_numbers(offset: float) -> None:
+    form = written(approximate="it rounds")
+    assert not form.is_exact
+    opened = Form({}, offset)
+    check = check_logits(form, opened, trial({}), Same(), str, tolerance=None)
+    assert check.is_passed == (offset == 0.5)
+    assert check.about.startswith("it rounds, the same best token at")
+    if offset == 0.5:
+        assert check.largest == 0.5
