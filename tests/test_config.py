@@ -200,6 +200,7 @@ def test_unknown_key_names_its_nearest(key: str, nearest: str) -> None:
         ("tokenizer.src.n_vocab", "translation", "tokenizer.src.vocab_size"),
         ("data.language", "translation", "data.src_lang or data.tgt_lang"),
         ("data.language", "classification", "data.lang"),
+        ("tokenizer.add_prefix_space", "classification", "tokenizer.leading_space"),
         ("decoding.num_beams", "translation", "decoding.beam_size"),
         ("decoding.max_tokens", "language-modelling", "decoding.max_new_tokens"),
     ],

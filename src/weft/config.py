@@ -97,6 +97,7 @@ class SideSection(Section):
     """A tokenizer: its kind, its size and the normalization before it.
 
     The kind `auto` is chosen by script and amount of text. `words` says how the kind `word` splits.
+    With `leading_space` one is put before a text; of characters and bytes none ever is.
     """
 
     kind: Literal["auto", "word", "character", "bpe", "unigram", "byte"] = "auto"
@@ -107,6 +108,7 @@ class SideSection(Section):
     unicode: Literal["NFC", "NFKC", "raw"] = "NFC"
     lowercase: bool = False
     simplified: bool = False
+    leading_space: bool = True
 
     @model_validator(mode="after")
     def _words_need_the_word_kind(self) -> "SideSection":

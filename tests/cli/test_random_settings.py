@@ -140,6 +140,7 @@ class Draw:
         self.pick(f"{where}.min_frequency", 1, 2)
         self.pick(f"{where}.unicode", "NFC", "NFKC", "raw")
         self.pick(f"{where}.lowercase", True, False)
+        self.pick(f"{where}.leading_space", True, True, False)
         self.found[f"{where}.simplified"] = "false"
 
     def batches(self) -> None:

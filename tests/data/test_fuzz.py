@@ -14,8 +14,10 @@ from weft.data.pipeline import BYTE_LETTERS, BYTE_PIECES, SPECIALS
 from weft.data.tokenizer import Tokenizer, train_tokenizer
 
 WORDS = ("nltk", "spacy")  # tokenizers that rewrite the text as their words
-EXACT = ("bpe", "unigram", "character", "word", "byte", "whitespace")
-KINDS = (*EXACT, *WORDS)
+# without a leading space
+BARE = ("bpe bare", "unigram bare", "word bare", "whitespace bare")
+EXACT = ("bpe", "unigram", "character", "word", "byte", "whitespace", *BARE)
+KINDS = (*EXACT, *WORDS, "nltk bare")
 TEXTS = (
     "Der Hund läuft, und die Katze läuft auch.",
     "Der Hund schläft; die Katze sieht den Hund.",
@@ -46,6 +48,7 @@ SURROGATE = "\ud800"
 
 @cache
 def _tokenizer(kind: str, unicode: str = "NFC", lowercase: bool = False) -> Tokenizer:
+    kind, _, bare = kind.partition(" ")
     if kind in WORDS:
         pytest.importorskip(
             kind, reason=f"{kind} is not installed (pip install '.[classic]')"
@@ -55,9 +58,8 @@ def _tokenizer(kind: str, unicode: str = "NFC", lowercase: bool = False) -> Toke
         if kind in (*WORDS, "whitespace")
         else {"kind": kind}
     )
-    section = SideSection.model_validate(
-        {**words, "vocab_size": 400, "unicode": unicode, "lowercase": lowercase}
-    )
+    forms = {"unicode": unicode, "lowercase": lowercase, "leading_space": not bare}
+    section = SideSection.model_validate({**words, "vocab_size": 400, **forms})
     return train_tokenizer(TEXTS * 3, section)
 
 
@@ -122,6 +124,23 @@ def test_normalization_changes_nothing_it_is_not_asked_to(kind: str, text: str) 
     if text.isascii():
         assert _tokenizer(kind).normalize(text) == unicodedata.normalize("NFC", text)
         assert _tokenizer(kind, "NFKC", True).normalize(text) == text.lower()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None)
+@given(text=texts)
+@example(text="a ")
+@example(text="The words")
+def test_what_is_whole_of_a_beginning_and_what_is_not_are_all_of_it(
+    kind: str, text: str
+) -> None:
+    tokenizer = _tokenizer(kind)
+    ids, letters = tokenizer.encode_begun(text)
+    whole = tokenizer.encode(text)
+    assert whole[: len(ids)] == ids
+    assert tokenizer.spell(whole, begins=False) == (
+        tokenizer.spell(ids, begins=False) + letters
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

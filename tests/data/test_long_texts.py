@@ -22,7 +22,14 @@ SIDES: dict[str, dict[str, object]] = {
         "unicode": "NFKC",
         "vocab_size": 330,
     },
+    "bare": {"kind": "bpe", "leading_space": False, "vocab_size": 330},
     "nltk": {"kind": "word", "words": "nltk", "vocab_size": 330},
+    "bare nltk": {
+        "kind": "word",
+        "words": "nltk",
+        "leading_space": False,
+        "vocab_size": 330,
+    },
     "spacy": {
         "kind": "word",
         "words": "spacy",
@@ -32,7 +39,12 @@ SIDES: dict[str, dict[str, object]] = {
     },
     "simplified": {"kind": "character", "simplified": True, "vocab_size": 330},
 }
-PACKAGE_OF = {"nltk": "nltk", "spacy": "spacy", "simplified": "opencc"}
+PACKAGE_OF = {
+    "nltk": "nltk",
+    "bare nltk": "nltk",
+    "spacy": "spacy",
+    "simplified": "opencc",
+}
 PARTS = (
     "word",
     "ΟΔΟΣ",

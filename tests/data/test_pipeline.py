@@ -19,7 +19,7 @@ from weft.data.pipeline import (
     piece_bytes,
     smallest_pieces,
     tokenizer_tree,
-    without_leading_space,
+    with_other_beginning,
     word_pattern,
 )
 
@@ -145,18 +145,22 @@ def test_pieces_of_the_byte_kind_are_in_the_order_of_the_bytes() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_text_that_goes_on_differs_in_nothing_but_the_leading_space(kind: str) -> None:
-    settings = SideSection.model_validate({"kind": kind, "lowercase": True})
-    tree = tokenizer_tree(settings, {})
-    later = without_leading_space(tree, settings)
-    assert {key for key in tree if tree[key] != later[key]} <= {"normalizer"}
-    steps = [step["type"] for step in tree["normalizer"]["normalizers"]]
-    assert [step["type"] for step in later["normalizer"]["normalizers"]] == [
-        "NFC",
-        "Lowercase",
-    ]
-    assert steps == [
-        "NFC",
-        "Lowercase",
-        *(["Prepend"] if kind in ("bpe", "unigram", "word") else []),
-    ]
+def test_a_leading_space_is_put_and_taken_off_where_the_kind_joins_it(
+    kind: str,
+) -> None:
+    has_space = kind in ("bpe", "unigram", "word")
+    steps = {True: ["NFC", "Lowercase", "Prepend"], False: ["NFC", "Lowercase"]}
+    for asked in (True, False):
+        settings = SideSection.model_validate(
+            {"kind": kind, "lowercase": True, "leading_space": asked}
+        )
+        tree = tokenizer_tree(settings, {})
+        found = [step["type"] for step in tree["normalizer"]["normalizers"]]
+        assert found == steps[asked and has_space]
+        decoders = [step["type"] for step in tree["decoder"]["decoders"]]
+        assert ("Strip" in decoders) == (asked and has_space)
+        if has_space:
+            other = with_other_beginning(tree, settings)
+            assert {key for key in tree if tree[key] != other[key]} == {"normalizer"}
+            found = [step["type"] for step in other["normalizer"]["normalizers"]]
+            assert found == steps[not asked]

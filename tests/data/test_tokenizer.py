@@ -81,6 +81,37 @@ def test_a_word_at_the_start_is_the_word_in_the_middle() -> None:
         assert tokenizer.decode(tokenizer.encode("dog")) == "dog", kind
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+def test_without_a_leading_space_a_text_has_the_spaces_that_it_has(kind: str) -> None:
+    tokenizer = train_tokenizer(ENGLISH, _side(kind, 400, leading_space=False))
+    the, dog = tokenizer.encode("the"), tokenizer.encode(" dog")
+    assert tokenizer.encode("the dog") == [*the, *dog]
+    assert tokenizer.encode("dog") != dog
+    for text in ("dog", " dog", "  dog", " ", ""):
+        ids = tokenizer.encode(text)
+        assert tokenizer.encode_going_on(text) == ids
+        assert tokenizer.decode(ids) == tokenizer.normalize(text) == text
+        assert tokenizer.spell(ids) == tokenizer.spell(ids, begins=False)
+        assert tokenizer.spell(ids) == text.encode()
+    assert tokenizer.encode_inside("dog") == dog
+    assert tokenizer.encode_begun("the do") == (the, b" do")
+    assert tokenizer.encode_begun("do") == ([], b"do")
+    assert tokenizer.pieces(dog) == ["▁dog"]
+    # one that puts a space there has the same pieces for it, and no others
+    usual = train_tokenizer(ENGLISH, _side(kind, 400))
+    assert usual.encode_inside("dog") == usual.encode("dog")
+    assert usual.pieces(usual.encode("dog")) == ["▁dog"]
+
+
+def test_characters_and_bytes_have_no_leading_space_either_way() -> None:
+    for kind in ("character", "byte"):
+        usual = train_tokenizer(ENGLISH, _side(kind, 300))
+        bare = train_tokenizer(ENGLISH, _side(kind, 300, leading_space=False))
+        assert bare.to_json() == usual.to_json()
+        assert bare.encode_inside("dog") == usual.encode_inside("dog")
+        assert usual.encode_inside("dog") == usual.encode("dog")
+
+
 def test_words_are_kept_by_frequency_then_by_code_point() -> None:
     # With the space before each text: " " x 7, b x 3, a x 2, then c and d once each; words
     # likewise.

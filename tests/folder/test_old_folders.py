@@ -71,7 +71,11 @@ def test_the_recipe_of_an_old_run_opens_with_its_own_values(path: Path) -> None:
     for name, section in kept.items():
         values = section if isinstance(section, dict) else {}
         for key, value in values.items():
-            assert recipe[name].get(key, value) == value
+            now = recipe[name].get(key, value)
+            # the tokenizer of a side may have later keys
+            if isinstance(value, dict):
+                now = {inner: now.get(inner, own) for inner, own in value.items()}
+            assert now == value
     assert recipe["training"]["max_steps"] == kept["training"]["max_steps"]
 
 

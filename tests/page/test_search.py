@@ -62,13 +62,22 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize("name", ["causal-lm", "lm-modern", "tiny-shakespeare"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("causal-lm",),
+        ("lm-modern",),
+        ("lm-modern", "tokenizer.leading_space=false"),
+        ("tiny-shakespeare",),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("options", DRAWN.values(), ids=list(DRAWN))
 def test_generated_texts_are_those_of_weft(
-    load: Any, name: str, options: dict[str, Any]
+    load: Any, settings: tuple[str, ...], options: dict[str, Any]
 ) -> None:
     """Also where the text outgrows the window."""
-    task = tiny.tiny_task(name)
+    task = tiny.tiny_task(*settings)
     page = load(task)
     prompts = ["", "Ein kleiner Hund", "我想要", "a b c d e f " * 12]
     model = task.predictor()
@@ -78,8 +87,8 @@ def test_generated_texts_are_those_of_weft(
     assert any(expected)
     names = {"top_k": "topK", "top_p": "topP", "min_p": "minP"}
     names["repetition_penalty"] = "repetitionPenalty"
-    settings = {names.get(key, key): value for key, value in options.items()}
-    found = page.evaluate(GENERATE, [prompts, {"seed": 1, **settings, "limit": 70}])
+    asked = {names.get(key, key): value for key, value in options.items()}
+    found = page.evaluate(GENERATE, [prompts, {"seed": 1, **asked, "limit": 70}])
     assert found == expected
 
 

@@ -24,6 +24,8 @@ KINDS: list[dict[str, Any]] = [
     {"kind": "word"},
     {"kind": "word", "words": "whitespace", "lowercase": True},
     {"kind": "word", "unicode": "raw"},
+    {"kind": "bpe", "leading_space": False},
+    {"kind": "word", "words": "whitespace", "leading_space": False},
 ]
 
 

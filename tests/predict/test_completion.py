@@ -30,12 +30,15 @@ SENTENCES = [
     "Zwei Männer laufen über die Straße.",
     "猫好。犬好。",
 ]
-KINDS = ("bpe", "unigram", "word", "character", "byte")
+# the last without a leading space
+KINDS = ("bpe", "unigram", "word", "character", "byte", "bpe bare")
 
 
 @cache
 def tokenizer(kind: str, **more: object) -> Tokenizer:
     size = 280 if kind == "byte" else 400
+    kind, _, bare = kind.partition(" ")
+    more |= {"leading_space": not bare}
     side = SideSection(kind=kind, vocab_size=size, **more)  # type: ignore[arg-type]
     return train_tokenizer(SENTENCES * 4, side)
 

@@ -51,7 +51,8 @@ LINES = [
     "A dog sees the cat and the bird.",
     "the END of it, says the fish: 1, 2, 3!",
 ]
-KINDS = ("character", "byte", "bpe", "unigram", "word")
+# the last without a leading space
+KINDS = ("character", "byte", "bpe", "unigram", "word", "bpe bare")
 each_kind = pytest.mark.parametrize("kind", KINDS)
 either_packing = pytest.mark.parametrize(
     "packed", [True, False], ids=["packed", "stream"]
@@ -60,7 +61,9 @@ either_packing = pytest.mark.parametrize(
 
 @memo
 def tokenizer_of(kind: str) -> Tokenizer:
-    return train_tokenizer(LINES * 5, SideSection(kind=kind, vocab_size=330))
+    kind, _, bare = kind.partition(" ")
+    side = {"kind": kind, "vocab_size": 330, "leading_space": not bare}
+    return train_tokenizer(LINES * 5, SideSection.model_validate(side))
 
 
 @dataclass(frozen=True)
@@ -733,7 +736,7 @@ def test_ids_are_spelled_as_they_are_decoded(
     kind: str, subtests: pytest.Subtests
 ) -> None:
     tokenizer = tokenizer_of(kind)
-    space = "" if kind in ("character", "byte") else " "
+    space = "" if kind in ("character", "byte", "bpe bare") else " "
     for text in WRITTEN:
         with subtests.test(text=text):
             ids = tokenizer.encode(text)

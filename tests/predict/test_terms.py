@@ -207,6 +207,23 @@ def test_a_script_without_spaces_needs_none_before_a_term() -> None:
     assert term.open
 
 
+def test_a_first_word_without_a_leading_space_is_a_form_of_its_own() -> None:
+    settings = SideSection(kind="bpe", vocab_size=330, leading_space=False)
+    bare = train_tokenizer(["the cat sat on the mat", "die Katze saß"] * 4, settings)
+    line = "the cat sat"
+    ids = (*bare.encode(line), EOS_ID)
+    found = TermFinder(rows(("cat", "Katze")), bare, bare, 20).find(ids, line)
+    assert found is not None
+    assert found.needed is not None
+    (term,) = found.needed.terms
+    assert [bare.decode(form) for form in term.forms] == [" Katze", "Katze"]
+    assert term.span is not None
+    assert bare.decode(ids[slice(*term.span)]) == " cat"
+    # a model that reads terms has seen them inside of sentences
+    (hint,) = found.hints
+    assert bare.decode(hint.target) == " Katze"
+
+
 def uses(row: SourceRow, translation: str, source: int | None = None) -> list[TermUse]:
     """What became of the terms, if all tokens of a translation come from one of the source."""
     ids = TOKENS.encode(translation)

@@ -142,7 +142,7 @@ def target_ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     if is_spaceless_letter(text[:1] or " "):
         ids = tokenizer.encode_going_on(text)
     else:
-        ids = tokenizer.encode(text)
+        ids = tokenizer.encode_inside(text)
     return tuple(ids) if tokenizer.decode(ids).strip() == text else ()
 
 

@@ -70,19 +70,20 @@ def tokenizer_tree(
         "truncation": None,
         "padding": None,
         "added_tokens": [],
-        "normalizer": _normalizer(settings, has_leading_space(settings.kind)),
+        "normalizer": _normalizer(settings, has_leading_space(settings)),
         "pre_tokenizer": _pre_tokenizer(settings),
         "post_processor": None,
-        "decoder": _decoder(settings.kind),
+        "decoder": _decoder(settings),
         "model": _model(settings.kind, vocab, merges or []),
     }
 
 
-def without_leading_space(tree: Tree, settings: SideSection) -> Tree:
-    """Return the same file for text that goes on where other text stopped: no space is put before
-    it.
+def with_other_beginning(tree: Tree, settings: SideSection) -> Tree:
+    """Return the same file for text that does not begin as the settings say: without a space before
+    it where they put one, and with one where they put none.
     """
-    return {**tree, "normalizer": _normalizer(settings, leading_space=False)}
+    leading_space = not has_leading_space(settings)
+    return {**tree, "normalizer": _normalizer(settings, leading_space)}
 
 
 def word_pattern(settings: SideSection) -> str:
@@ -130,10 +131,15 @@ def is_byte_level(kind: str) -> bool:
     return kind in _BYTE_LEVEL
 
 
-def has_leading_space(kind: str) -> bool:
-    """Return whether the kind puts one space before a text, so that its first word is written like
-    any other.
+def has_leading_space(settings: SideSection) -> bool:
+    """Return whether one space is put before a text, so that its first word is written like any
+    other.
     """
+    return settings.leading_space and joins_spaces(settings.kind)
+
+
+def joins_spaces(kind: str) -> bool:
+    """Return whether a space and the word behind it may be one piece of this kind."""
     return kind not in ("character", "byte")
 
 
@@ -169,11 +175,11 @@ def _pre_tokenizer(settings: SideSection) -> Tree | None:
     return {"type": "Sequence", "pretokenizers": [_split(PIECE_PATTERN), _byte_level()]}
 
 
-def _decoder(kind: str) -> Tree:
+def _decoder(settings: SideSection) -> Tree:
     decoders: list[Tree] = [{"type": "ByteFallback"}, {"type": "Fuse"}]
-    if is_byte_level(kind):
+    if is_byte_level(settings.kind):
         decoders = [_byte_level()]
-    if has_leading_space(kind):
+    if has_leading_space(settings):
         decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     return {"type": "Sequence", "decoders": decoders}
 

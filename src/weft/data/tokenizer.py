@@ -30,8 +30,9 @@ from weft.data.pipeline import (
     Tree,
     cut_text,
     has_leading_space,
+    joins_spaces,
     piece_bytes,
-    without_leading_space,
+    with_other_beginning,
 )
 from weft.data.places import Characters, starts_after
 from weft.data.scripts import count_scripts, is_spaceless, main_script
@@ -111,7 +112,7 @@ class Tokenizer:
         """
         encoding = self._inner.encode(self._prepare(text), add_special_tokens=False)
         ids: list[int] = encoding.ids
-        if self.settings.kind in ("character", "byte") or not ids:
+        if not joins_spaces(self.settings.kind) or not ids:
             return ids, b""
         words: list[int | None] = encoding.word_ids
         num_whole = words.index(words[-1])
@@ -121,6 +122,14 @@ class Tokenizer:
         """Encode a text that goes on where other text stopped, without a space before it."""
         prepared = self._prepare(text)
         ids: list[int] = self._going_on.encode(prepared, add_special_tokens=False).ids
+        return ids
+
+    def encode_inside(self, text: str) -> list[int]:
+        """Encode words as they stand inside of a text, behind others and a space: with that space,
+        where a piece may be a space and a word.
+        """
+        prepared = self._prepare(text)
+        ids: list[int] = self._inside.encode(prepared, add_special_tokens=False).ids
         return ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -157,7 +166,7 @@ class Tokenizer:
         them.
         """
         spelled = b"".join(self._spelled(int(i)) for i in ids)
-        if begins and has_leading_space(self.settings.kind):
+        if begins and has_leading_space(self.settings):
             return spelled.removeprefix(b" ")
         return spelled
 
@@ -171,7 +180,7 @@ class Tokenizer:
         if self._normalizer is None:
             return prepared
         normal: str = self._normalizer.normalize_str(prepared)
-        return normal[1:] if has_leading_space(self.settings.kind) else normal
+        return normal[1:] if has_leading_space(self.settings) else normal
 
     def starts(self, text: str) -> list[int]:
         """Return for each character of `normalize(text)` where in the text it begins."""
@@ -183,7 +192,7 @@ class Tokenizer:
         if self._characters is None:
             return before
         starts = [before[place] for place in self._characters.starts(prepared)]
-        return starts[1:] if has_leading_space(self.settings.kind) else starts
+        return starts[1:] if has_leading_space(self.settings) else starts
 
     @property
     def form(self) -> str:
@@ -278,9 +287,22 @@ class Tokenizer:
         """Build the pipeline for text that goes on where other text stopped; spaced words go on
         with a space.
         """
-        if has_spaced_words(self.settings) or not has_leading_space(self.settings.kind):
-            return self._inner
-        tree = without_leading_space(json.loads(self._text), self.settings)
+        return self._inside if has_spaced_words(self.settings) else self._without_space
+
+    @cached_property
+    def _without_space(self) -> tokenizers.Tokenizer:
+        """Build the pipeline that puts no space before a text."""
+        return self._other if has_leading_space(self.settings) else self._inner
+
+    @cached_property
+    def _inside(self) -> tokenizers.Tokenizer:
+        """Build the pipeline that puts a space before a text, if a piece may be one and a word."""
+        is_other = joins_spaces(self.settings.kind) and not self.settings.leading_space
+        return self._other if is_other else self._inner
+
+    @cached_property
+    def _other(self) -> tokenizers.Tokenizer:
+        tree = with_other_beginning(json.loads(self._text), self.settings)
         return tokenizers.Tokenizer.from_str(json.dumps(tree))
 
 

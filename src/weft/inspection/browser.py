@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.config import LayerShape
+from weft.data.pipeline import has_leading_space
 from weft.data.segment import sentence_rules
 from weft.data.tokenizer import Tokenizer
 from weft.engine.halves import packed, rounded_to_halves
@@ -150,6 +151,7 @@ def browser_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
         "words": settings.words,
         "unicode": settings.unicode,
         "lowercase": settings.lowercase,
+        "leadingSpace": has_leading_space(settings),
     }
     if settings.kind == "unigram":
         pieces, scores = zip(*model["vocab"], strict=True)

@@ -100,13 +100,15 @@ class TermFinder:
 
     def _encoded(self, text: str) -> list[tuple[int, ...]]:
         """Return the tokens of a text inside of another one, those that give it back."""
-        ways = [self.tgt_tokenizer.encode(text)]
+        tokenizer = self.tgt_tokenizer
+        ways = [tokenizer.encode_inside(text)]
         if not self.has_spaces:
-            ways.append(self.tgt_tokenizer.encode_going_on(text))
+            ways.append(tokenizer.encode_going_on(text))
+        # it may be the first word
+        if not tokenizer.settings.leading_space:
+            ways.append(tokenizer.encode(text))
         return [
-            tuple(ids)
-            for ids in ways
-            if ids and self.tgt_tokenizer.decode(ids).strip() == text
+            tuple(ids) for ids in ways if ids and tokenizer.decode(ids).strip() == text
         ]
 
 

@@ -94,6 +94,10 @@ NAMES_ELSEWHERE = {
     "model.attention_dropout": "attn_dropout attn_pdrop attention_probs_dropout_prob",
     "model.norm_first": "pre_norm prenorm pre_ln normalize_before",
     "model.activation": "act activation_fn activation_function hidden_act nonlinearity",
+    "model.embedding_norm": (
+        "emb_norm embed_norm embeddings_norm layernorm_embedding normalize_embedding"
+    ),
+    "model.projection_bias": "output_bias lm_head_bias head_bias logits_bias",
     "model.tie_embeddings": (
         "tied tie_weights tie_word_embeddings tied_embeddings share_embeddings "
         "weight_tying"
@@ -109,6 +113,9 @@ NAMES_ELSEWHERE = {
     "tokenizer.tgt.vocab_size": "tgt_vocab_size",
     "tokenizer.kind": (
         "tokenizer tokenizer_type tokenization subword bpe sentencepiece spm"
+    ),
+    "tokenizer.leading_space": (
+        "add_prefix_space add_dummy_prefix prefix_space dummy_prefix add_space"
     ),
     "tokenizer.lowercase": "lower lc do_lower_case uncased",
     "tokenizer.min_frequency": "min_freq min_count",

@@ -11,7 +11,7 @@ from pathlib import Path
 from weft.data.detection import Detector
 from weft.data.grams import UNKNOWN_LETTERS, script_of
 from weft.data.languages import UNKNOWN, canonical
-from weft.data.pipeline import SMALLEST, has_leading_space
+from weft.data.pipeline import SMALLEST
 from weft.data.profile import Profile, profile_of_pieces
 from weft.data.scripts import usual_scripts
 from weft.data.tokenizer import Tokenizer
@@ -125,10 +125,9 @@ def _pieces(tokenizer: Tokenizer) -> Iterator[str]:
             piece = tokenizer.spell([number], begins=False).decode("utf-8")
         except UnicodeDecodeError:  # a part of a letter
             continue
-        begins = has_leading_space(kind) and piece.startswith(" ")
         word = piece.strip()
         if word:
-            before = "" if begins else UNKNOWN_LETTERS
+            before = "" if piece.startswith(" ") else UNKNOWN_LETTERS
             # most pieces of several letters may end a word
             behind = UNKNOWN_LETTERS if kind == "character" else ""
             yield f"{before}{word}{behind}"

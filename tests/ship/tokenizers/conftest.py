@@ -20,6 +20,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "whitespace": {"kind": "word", "words": "whitespace"},
     "character": {"kind": "character"},
     "bpe": {"kind": "bpe"},
+    "bpe-bare": {"kind": "bpe", "leading_space": False},
     "bpe-lower": {"kind": "bpe", "lowercase": True, "unicode": "NFKC"},
     "unigram": {"kind": "unigram"},
     "byte": {"kind": "byte"},

@@ -101,7 +101,7 @@ class Writer {
   // The text of new ids as they come: what is no whole character yet waits.
   *pieces(prompt, settings) {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-    let begins = !prompt && hasLeadingSpace(this.tokenizer.kind);
+    let begins = !prompt && this.tokenizer.leadingSpace;
     for (const id of this.tokens(prompt, settings)) {
       if (id === EOS_ID) break;
       let text = decoder.decode(Uint8Array.from(this.tokenizer.bytes(id)), { stream: true });

@@ -4,7 +4,6 @@ const [PAD_ID, UNK_ID, BOS_ID, EOS_ID] = [0, 1, 2, 3];
 const SPECIAL_LABELS = ["<pad>", "<unk>", "<bos>", "<eos>"];
 
 const isByteLevel = (kind) => ["bpe", "unigram", "byte"].includes(kind);
-const hasLeadingSpace = (kind) => !["character", "byte"].includes(kind);
 
 // Letters for bytes (Radford et al. 2019, section 2.2): printable bytes of Latin-1 stand for themselves, the others in
 // their order for the letters from U+0100 on.
@@ -156,7 +155,7 @@ class Merges {
 /* The tokenizer */
 
 class Tokenizer {
-  // `data`: kind, words, unicode, lowercase, pieces in the order of their ids, merges as pairs of ids, or scores.
+  // `data`: kind, words, unicode, lowercase, leadingSpace, pieces in the order of their ids, merges as pairs of ids, or scores.
   constructor(data) {
     Object.assign(this, data);
     this.idOf = new Map(this.pieces.map((piece, id) => [piece, id]));
@@ -170,7 +169,7 @@ class Tokenizer {
   prepared(text) {
     let normal = formed(withoutHalves(text), this.unicode);
     if (this.lowercase) normal = lowered(normal);
-    return normal && hasLeadingSpace(this.kind) ? ` ${normal}` : normal;
+    return normal && this.leadingSpace ? ` ${normal}` : normal;
   }
 
   // The words that the pieces are found in, each by itself.
@@ -252,7 +251,7 @@ class Tokenizer {
   decode(ids) {
     const ordinary = ids.filter((id) => id > EOS_ID);
     const text = isByteLevel(this.kind) ? fromUtf8(Uint8Array.from(ordinary.flatMap((id) => this.bytes(id)))) : this.fallenBack(ordinary);
-    return hasLeadingSpace(this.kind) && text.startsWith(" ") ? text.slice(1) : text;
+    return this.leadingSpace && text.startsWith(" ") ? text.slice(1) : text;
   }
 
   // Runs of bytes are one text where they are UTF-8, else each of them is U+FFFD.
