@@ -36,7 +36,8 @@ def _beam(config: TranslationConfig, asked: Asked) -> dict[str, Any]:
         "do_sample": False,
         "early_stopping": False,
         "length_penalty": round(penalty, 4),
-        "max_new_tokens": limit,
+        # counts the start, too; pipelines of version 4 put their own number for max_new_tokens
+        "max_length": limit + 1,
     }
 
 

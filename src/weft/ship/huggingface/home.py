@@ -49,6 +49,10 @@ class Home(ABC):
         """
         return {}, ""
 
+    def notes(self, source: Source) -> Iterator[str]:
+        """Yield what a person should know who uses a model as this class."""
+        yield from ()
+
 
 def differing(shape: LayerShape, **taken: Sequence[Any]) -> Reasons:
     """Yield a reason for each key of the recipe whose value is none of those that a class takes."""

@@ -113,6 +113,10 @@ class T5Gemma(Home):
         why = "gains below 0.5 are kept as gain - 1, which rounds"
         return found, why if found else ""
 
+    def notes(self, source: Source) -> Iterator[str]:
+        if not source.is_joint:
+            yield "transformers 5 opens this folder; version 4 gives both sides one size of vocabulary"
+
     def _tables(self, source: Source) -> Iterator[Tensor]:
         """Yield the tables of tokens, and the projection to logits where it has its own."""
         ids = self.ids(source)
@@ -168,7 +172,8 @@ def _module(
         "pad_token_id": ids.pad,
         "bos_token_id": ids.bos,
         "eos_token_id": ids.eos,
-        "tie_word_embeddings": shape.tie_embeddings,
+        # by this one version 4 would tie the output to the table of the encoder
+        "tie_word_embeddings": False,
     }
 
 

@@ -70,6 +70,7 @@ class HuggingFace(Target):
             after,
             loose=loose,
             why_loose=why_loose,
+            notes=tuple(home.notes(source)),
         )
 
     def open(self, source: Source, place: Path, written: Written) -> Opened:
