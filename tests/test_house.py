@@ -31,10 +31,14 @@ folder:
 folder.durable:
 folder.version:
 folder.layout: folder.durable
-folder.arrays:
-folder.profiles: folder.durable
+folder.mapped:
+folder.archive:
+folder.arrays: folder.mapped
+folder.model_files: folder.archive folder.durable folder.layout folder.mapped
+folder.profiles: folder.arrays folder.durable folder.mapped
 folder.snapshots: folder.arrays folder.layout
-folder.model_folder: config folder.arrays folder.durable folder.layout folder.profiles folder.version recipes
+folder.model_folder: config folder.arrays folder.durable folder.layout folder.mapped folder.model_files\
+ folder.profiles folder.version recipes
 
 data.base:
 data.builtin: data.builtin

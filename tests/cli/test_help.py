@@ -140,7 +140,7 @@ def test_a_second_name_is_taken_and_not_shown(command: Command) -> None:
     ("word", "said"),
     [
         ("server", "weft serve FOLDER serves models over HTTP"),
-        ("pack", "without its folder run/"),
+        ("zip", "weft pack FOLDER --output model.weft"),
         ("predict", "weft translate, weft classify or weft generate"),
         ("fit", "weft train DATA trains a model"),
         ("eval", "weft evaluate FOLDER DATA"),

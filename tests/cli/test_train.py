@@ -12,7 +12,8 @@ import pytest
 
 from weft.data import builtin
 from weft.folder import durable
-from weft.folder.layout import RunFolder, task_of
+from weft.folder.layout import RunFolder
+from weft.folder.model_files import task_of
 
 Command = Callable[..., Any]
 STEPS = (
@@ -292,12 +293,12 @@ def test_a_run_without_its_text_names_the_command_that_goes_on(
 
 def test_an_archive_is_to_be_unpacked(command: Command) -> None:
     ended = command("translate", write("model.zip", "PK"), "x")
-    assert (ended.code, ended.messages) == (
-        5,
-        [
-            "weft: model.zip: is an archive; unpack it first; give the folder that `weft train` wrote"
-        ],
+    assert ended.code == 5
+    said = (
+        "weft: model.zip: is an archive; unpack it first, or name it model.weft if weft pack wrote it; "
+        "give the folder that `weft train` wrote"
     )
+    assert ended.messages == [said]
 
 
 def test_a_run_on_built_in_text_goes_on(command: Command, tmp_path: Path) -> None:

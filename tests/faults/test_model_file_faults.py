@@ -2,7 +2,7 @@
 nothing runs.
 
 Unless a test says otherwise the manifest is made to match, so that it is the inner check which
-refuses.
+refuses. A pack of the same files is refused by the same line.
 """
 
 import json
@@ -26,6 +26,9 @@ from torch import Tensor
 import weft
 from weft.errors import FolderError
 from weft.folder import durable
+from weft.folder.archive import write_archive
+from weft.folder.mapped import mapped
+from weft.folder.model_files import MEMBERS
 from weft.folder.model_folder import TranslationConfig
 
 Change = Callable[[dict[str, Any]], object]
@@ -54,11 +57,20 @@ def match(folder: Path) -> None:
     durable.write_manifest(folder, FILES)
 
 
-def refusal(folder: Path) -> str:
-    """Why the folder is refused: one short line, soon, with the exit code of a bad folder."""
+def packed(folder: Path) -> Path:
+    """A pack of the files as they are; `weft pack` itself makes none of a damaged folder."""
+    pack = folder.with_suffix(".weft")
+    held = {name: folder / name for name in MEMBERS if (folder / name).is_file()}
+    with pack.open("wb") as file:
+        write_archive(file, {name: mapped(path) for name, path in held.items()})
+    return pack
+
+
+def refusal_of(model: Path) -> str:
+    """Why a model is refused: one short line, soon, with the exit code of a bad folder."""
     started = time.monotonic()
     with pytest.raises(FolderError) as caught:
-        weft.load(folder)
+        weft.load(model)
     assert time.monotonic() - started < 20
     assert caught.value.exit_code == 5
     assert "\n" not in str(caught.value)
@@ -66,10 +78,19 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
+def refusal(folder: Path) -> str:
+    """Why the folder is refused, and a pack of its files."""
+    said = refusal_of(folder)
+    pack = packed(folder)
+    assert refusal_of(pack) == said.replace(str(folder), str(pack))
+    return said
+
+
 def test_the_folder_itself_is_sound(folder: Path) -> None:
     """So that what is refused below is refused for the fault alone."""
     match(folder)
     assert weft.load(folder).translate("cat sees dog.")[0].text
+    assert weft.load(packed(folder)).translate("cat sees dog.")[0].text
 
 
 class Canary:
@@ -115,7 +136,7 @@ def test_M1_a_folder_of_pickles_is_named_as_such(
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / name).write_bytes(canary)
-    assert f"{name} may be a pickle, which Weft never reads" in refusal(folder)
+    assert f"{name} may be a pickle, which Weft never reads" in refusal_of(folder)
     assert not (tmp_path / "canary").exists()
 
 

@@ -114,8 +114,8 @@ def test_it_is_said_at_the_end_with_what_to_try_next_and_what_not_to_hand_on(
         "training.max_steps=8, training.warmup_steps=0" in said
     )
     assert (
-        f"{out}/run holds the checkpoints and your training text: delete it before you hand the folder on"
-        in said
+        f"{out}/run holds the checkpoints and your training text: do not hand that on; "
+        f"weft pack {out} --output out.weft makes one file without it" in said
     )
 
 
@@ -125,25 +125,7 @@ def test_text_that_all_may_see_is_not_called_yours(
     short = ("data.builtin=toy-de-en", "training.max_steps=2", "data.test_size=0")
     weft.train(out=tmp_path / "m", settings=(*tiny_settings, *short))
     said = " ".join(capfd.readouterr().err.split())
-    assert "m/run holds the checkpoints: delete it before you hand" in said
-
-
-@pytest.mark.parametrize("kind", ["recurrent", "transformer"])
-def test_int8_is_advised_only_for_models_that_have_it(
-    tmp_path: Path, kind: str, write_pairs: Write, capfd: pytest.CaptureFixture[str]
-) -> None:
-    settings = (
-        f"model.kind={kind}",
-        "model.d_model=16",
-        "training.max_steps=1",
-        "training.threads=1",
-        "data.dev_size=0",
-        "data.test_size=0",
-    )
-    weft.train(out=tmp_path / "m", train=write_pairs(90), settings=settings)
-    said = " ".join(capfd.readouterr().err.split())
-    assert "delete it before you hand the folder on" in said
-    assert ("or hand on what weft quantize writes" in said) == (kind == "transformer")
+    assert "m/run holds the checkpoints: do not hand that on; weft pack" in said
 
 
 def files_of(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,10 +21,13 @@ from weft.serve.catalogue import (
     open_model,
     reopened,
     when_written,
+    why_away,
 )
+from weft.serve.history import history_of
 from weft.serve.limits import Limits
 from weft.serve.pool import Pool
 from weft.serve.service import Service
+from weft.ship.pack import pack
 
 
 def test_a_folder_that_is_moved_away_is_told_once(
@@ -114,3 +118,33 @@ def test_a_third_language_is_never_an_unknown_one() -> None:
     catalogue = Catalogue(models)
     assert catalogue.targets("en", pivot=True) == ["und"]
     assert catalogue.sources("de", pivot=True) == ["und"]
+
+
+def test_a_pack_is_served_and_opened_anew_when_it_is_another(
+    tiny_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tiny.weft"
+    pack(tiny_folder, path)
+    (asked,) = named([str(path)])
+    assert (asked.name, named([f"other={path}"])[0].name) == ("tiny", "other")
+    model = open_model(asked)
+    assert (model.src, model.tgt, model.created) == ("en", "de", when_written(path))
+    assert model.card == open_model(Named("tiny", tiny_folder)).card
+    assert history_of(path, True)["scores"] == history_of(tiny_folder, True)["scores"]
+    service = Service(Catalogue([model]), Pool(1, 9), Limits())
+    assert asyncio.run(service.renew()) == []
+    pack(tiny_folder, path)
+    os.utime(path, (5, 5))
+    assert asyncio.run(service.renew()) == ["tiny"]
+    assert service.catalogue.models["tiny"].created == 5
+    with caplog.at_level(logging.WARNING, "weft.serve"):
+        with durable.replacing(path) as temporary:
+            temporary.write_bytes(b"half of it")
+        for _ in range(9):
+            assert asyncio.run(service.renew()) == []
+        said = [line for line in caplog.messages if "no pack that can be read" in line]
+        assert len(said) == 1
+        path.unlink()
+        assert why_away(path) == f"{path} is gone"
+    assert service.catalogue.models["tiny"].predictor.translate("cat sees dog.")
+    service.pool.stop()

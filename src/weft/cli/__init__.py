@@ -63,6 +63,7 @@ VERBS = (
     ship.quantize,
     ship.average,
     ship.distill,
+    ship.pack,
     ship.export,
     look.inspect,
     look.diagnose,

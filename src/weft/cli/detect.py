@@ -11,7 +11,7 @@ import typer
 from weft.cli.options import AsJson, Folder, Input, Output
 from weft.cli.streams import progress, reading_lines, sink
 from weft.console.wording import remark
-from weft.folder.layout import refuse_no_folder, refuse_no_model
+from weft.folder.layout import is_folder_or_pack, refuse_no_folder, refuse_no_model
 
 if TYPE_CHECKING:
     from weft.data.detection import Detector
@@ -54,7 +54,7 @@ def _divided(words: Sequence[str]) -> tuple[list[Path], list[str]]:
     """
     folders: list[Path] = []
     for word in words:
-        if not os.path.isdir(word):
+        if not is_folder_or_pack(word):
             break
         folders.append(Path(word))
     texts = list(words[len(folders) :])

@@ -6,7 +6,7 @@ GROUPS = {
     "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
     "Make another model from it": ("quantize", "average", "distill"),
-    "Take it elsewhere": ("export",),
+    "Take it elsewhere": ("pack", "export"),
 }
 
 FIRST_STEPS = (
@@ -66,6 +66,7 @@ EXAMPLES = {
     ),
     "quantize": ("weft quantize runs/mine a.en,a.de --output runs/small",),
     "average": ("weft average runs/mine --last 2 --output runs/average",),
+    "pack": ("weft pack runs/mine --output mine.weft",),
     "export": (
         "weft export runs/mine --to web --output site",
         "weft export --demo --to web --output site",
@@ -136,5 +137,6 @@ PAGES = {
     "quantize": "docs/translation.md#smaller-and-faster-int8",
     "average": "docs/translation.md#averaging",
     "distill": "docs/translation.md#from-a-teacher",
+    "pack": "docs/serving.md#handing-a-model-on",
     "export": "docs/web.md",
 }

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from weft.folder.layout import holds_model_or_run
+from weft.folder.layout import holds_model_or_run, is_folder_or_pack
 
 INSTEAD = {
     "chat": "Weft makes no chat models; weft generate FOLDER --prompt TEXT continues a prompt",
@@ -18,11 +18,10 @@ INSTEAD = {
     "fit": "weft train DATA trains a model",
     "infer": "weft translate, weft classify or weft generate use a model, by its task",
     "init": "weft train DATA needs nothing beforehand; weft demo shows it on built-in text",
-    "install": "a model folder works wherever it is copied; nothing has to be installed",
+    "install": "a model folder or a pack works wherever it is copied; nothing has to be installed",
     "list": "models are plain folders, by default in runs/",
-    "pack": "zip or copy the model folder without its folder run/, which holds the training text",
     "predict": "weft translate, weft classify or weft generate use a model, by its task",
-    "publish": "Weft uploads nothing; copy the model folder without run/, which holds the training text",
+    "publish": "Weft uploads nothing; one file to hand on comes of weft pack FOLDER --output model.weft",
     "resume": "the same weft train command continues the run",
     "run": "weft translate, weft classify or weft generate use a model, by its task",
     "server": "weft serve FOLDER serves models over HTTP",
@@ -32,6 +31,7 @@ INSTEAD = {
     "tokenize": "training learns its tokenizers itself; weft inspect shows the tokens of a text",
     "tune": "Weft runs one training at a time; use a shell loop over --set",
     "validate": "weft check DATA checks text, weft evaluate FOLDER DATA scores a model",
+    "zip": "one file of a model, which is used as it is, comes of weft pack FOLDER --output model.weft",
     "visualize": "weft inspect FOLDER TEXT --output page.html shows what a model does; weft plot draws curves",
 }
 
@@ -111,7 +111,7 @@ def about_verb(word: str, verbs: Iterable[str]) -> str:
     """Return the answer to a word that is given as a verb and is none."""
     if word in INSTEAD:
         return f"weft has no {word}: {INSTEAD[word]}"
-    if os.path.isdir(word):
+    if is_folder_or_pack(word):
         return f"weft needs a verb before {word}: weft translate {word} TEXT"
     if os.path.exists(word):
         use = f"weft check {word}, or weft train {word}"
@@ -125,10 +125,10 @@ def about_verb(word: str, verbs: Iterable[str]) -> str:
 
 def about_order(verb: str, words: Sequence[str]) -> str | None:
     """Return the right order of a verb's arguments where the model's folder is not the first."""
-    if not words or os.path.isdir(words[0]):
+    if not words or is_folder_or_pack(words[0]):
         return None
     for i, word in enumerate(words):
-        if os.path.isdir(word) and holds_model_or_run(Path(word)):
+        if is_folder_or_pack(word) and holds_model_or_run(Path(word)):
             others = shlex.join([*words[:i], *words[i + 1 :]])
             return f"the model's folder comes first: {verb} {shlex.quote(word)} {others:.100}"
     return None

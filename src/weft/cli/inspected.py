@@ -1,6 +1,5 @@
 """The arguments of `weft inspect`: a text, several, two models, or a model while it learned."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
@@ -8,7 +7,12 @@ from weft import DEMO
 from weft.cli.hints import about_order
 from weft.cli.models import naming_options, opened
 from weft.errors import UsageError
-from weft.folder.layout import is_finished, refuse_no_model
+from weft.folder.layout import (
+    is_finished,
+    is_folder_or_pack,
+    is_pack,
+    refuse_no_model,
+)
 
 if TYPE_CHECKING:
     from weft.inspection.look import Inspection
@@ -46,10 +50,10 @@ def folder_and_texts(
 
 def _refuse_no_demo(texts: list[str], checkpoints: bool) -> None:
     """Raise UsageError for what the demo's model is not, or does not have."""
-    folder = next((text for text in texts if text and os.path.isdir(text)), None)
-    if folder is not None:
+    model = next((text for text in texts if text and is_folder_or_pack(text)), None)
+    if model is not None:
         raise UsageError(
-            f"--demo takes the model that comes with Weft, and {folder} is a folder: leave out one of them"
+            f"--demo takes the model that comes with Weft, and {model} is a {_kind(model)}: leave out one of them"
         )
     if checkpoints:
         raise UsageError(
@@ -62,6 +66,10 @@ def _refuse_no_demo(texts: list[str], checkpoints: bool) -> None:
         )
 
 
+def _kind(model: str | Path) -> str:
+    return "pack" if is_pack(model) else "folder"
+
+
 def split_texts(given: list[str], checkpoints: bool) -> tuple[Path | None, list[str]]:
     """Return the folder of a second model, if the first of what was given is one, and the texts.
 
@@ -69,12 +77,12 @@ def split_texts(given: list[str], checkpoints: bool) -> tuple[Path | None, list[
     without a model.
     """
     first = Path(given[0])
-    is_folder = os.path.isdir(first)
-    if is_folder and len(given) == 1 and is_finished(first):
+    is_model = is_folder_or_pack(first)
+    if is_model and len(given) == 1 and is_finished(first):
         raise UsageError(
-            f"{first} is the folder of a model; give a sentence after it, to compare the two models"
+            f"{first} is the {_kind(first)} of a model; give a sentence after it, to compare the two models"
         )
-    if not is_folder or len(given) == 1:
+    if not is_model or len(given) == 1:
         if checkpoints and len(given) > 1:
             raise UsageError(
                 f"--checkpoints takes one sentence; {len(given)} are given"

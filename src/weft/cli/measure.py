@@ -35,7 +35,8 @@ from weft.console import stages
 from weft.console.wording import say_lines
 from weft.errors import UsageError
 from weft.folder.durable import sha256_of
-from weft.folder.layout import holds_model_or_run, refuse_no_model, refuse_other_task
+from weft.folder.layout import holds_model_or_run, refuse_no_model
+from weft.folder.model_files import refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.corpus import ParallelText

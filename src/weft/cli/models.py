@@ -11,7 +11,8 @@ from weft.cli.named_files import refuse_missing
 from weft.console.wording import remark
 from weft.errors import FolderError, UsageError
 from weft.folder.durable import sha256_of
-from weft.folder.layout import newer_state, refuse_other_task
+from weft.folder.layout import newer_state
+from weft.folder.model_files import files_of, refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.glossary import Entry, Glossary
@@ -82,7 +83,7 @@ class Translators:
             "glossaries": [sha256_of(path) for path in self.glossaries],
             "memories": [sha256_of(path) for path in _files_of(self.memories)],
             "engine": found.model.engine is not None,
-            "ensemble": [digest_of(other) for other in self.others],
+            "ensemble": [files_of(other).digest() for other in self.others],
             "precision": found.task.machine.precision,
         }
 
@@ -155,15 +156,7 @@ def facts_of(folder: Path, sha256: str) -> dict[str, Any]:
     """Return what an output depends on, apart from the settings: `sha256` is that of the input."""
     from weft.folder.model_folder import VERSION
 
-    return {"version": VERSION, "model": digest_of(folder), "input": sha256}
-
-
-def digest_of(folder: Path) -> str:
-    """Return the SHA-256 of a model folder's manifest, which lists the hashes of its files."""
-    from weft.folder import durable
-
-    manifest = folder / durable.MANIFEST
-    return durable.sha256_of(manifest) if manifest.is_file() else ""
+    return {"version": VERSION, "model": files_of(folder).digest(), "input": sha256}
 
 
 def together(

@@ -10,7 +10,8 @@ from weft.data.formats.filetype import split_ending
 from weft.data.formats.source import open_file
 from weft.data.kind import KINDS, guess_task
 from weft.errors import FolderError, UsageError
-from weft.folder.layout import RUNS, command_of, task_of
+from weft.folder.layout import RUNS, command_of
+from weft.folder.model_files import task_of
 
 if TYPE_CHECKING:
     from weft.config import Recipe

@@ -1,4 +1,4 @@
-"""Verbs that make something of models: quantize, average, distill, export."""
+"""Verbs that make something of models: quantize, average, distill, pack, export."""
 
 import shlex
 import sys
@@ -24,7 +24,8 @@ from weft.cli.train import (
 from weft.console import stages
 from weft.console.wording import remark
 from weft.errors import FolderError, UsageError
-from weft.folder.layout import refuse_no_model, refuse_other_task
+from weft.folder.layout import refuse_no_model
+from weft.folder.model_files import refuse_other_task
 
 
 def quantize(
@@ -55,7 +56,7 @@ def quantize(
     from dataclasses import asdict
 
     with stages.showing("loading the model"):
-        from weft.ship.quantization import contents
+        from weft.ship.contents import contents
         from weft.ship.quantization import quantize as make
 
         report = make(
@@ -140,6 +141,24 @@ def distill(
     )
     verdict = run_distilling(request, teacher, data, beam_size, progress=progress)
     say_ended(verdict, student.task, output)
+
+
+def pack(
+    folder: Folder,
+    output: Annotated[
+        Path,
+        typer.Option("--output", help="The new pack; its name ends in .weft."),
+    ],
+) -> None:
+    """Put a model into one file, to hand on: without training text and checkpoints."""
+    refuse_no_model(folder)
+    with stages.showing("packing the model"):
+        from weft.ship.contents import contents
+        from weft.ship.pack import pack as make
+
+        size = make(folder, output)
+    remark(f"weft: wrote {output}, {size / 1e6:,.1f} MB: {contents(output)}")
+    remark("every verb takes it in the place of the model's folder")
 
 
 class Form(StrEnum):

@@ -64,7 +64,7 @@ from weft.cli.review import (
 )
 from weft.cli.streams import Lines, reading_column, reading_lines, refuse_broken
 from weft.errors import UsageError
-from weft.folder.layout import refuse_other_task
+from weft.folder.model_files import refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.formats.table_form import TableForm

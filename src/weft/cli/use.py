@@ -39,7 +39,7 @@ from weft.cli.streams import (
 )
 from weft.console.wording import remark
 from weft.errors import UsageError
-from weft.folder.layout import refuse_other_task
+from weft.folder.model_files import refuse_other_task
 
 if TYPE_CHECKING:
     from weft.predict.classifier import Classification

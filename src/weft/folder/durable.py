@@ -282,14 +282,39 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Raises FolderError for the first file that is missing or differs in size or content.
     """
     manifest = read_json(folder / MANIFEST)
+    for name, entry in listed_files(manifest, folder).items():
+        _check_file(folder, name, entry)
+    return dict(manifest)
+
+
+def listed_files(manifest: Any, folder: Path) -> dict[str, Any]:
+    """Return the entries of the files that a folder's manifest lists. Raises FolderError."""
     files = manifest.get("files") if isinstance(manifest, dict) else None
     if not isinstance(files, dict):
         raise FolderError(
             f"{folder / MANIFEST}: does not list any files; the folder is damaged"
         )
     for name, entry in files.items():
-        _check_file(folder, name, entry)
-    return dict(manifest)
+        is_outside = Path(name).is_absolute() or ".." in Path(name).parts
+        if is_outside or not isinstance(entry, dict):
+            raise FolderError(
+                f"{folder / MANIFEST}: entry {name!r} is malformed; the folder is damaged"
+            )
+    return files
+
+
+def missing_file(path: Path) -> FolderError:
+    """Return what is said of a file that a manifest lists and that is not there."""
+    return FolderError(
+        f"{path}: missing, though the manifest lists it; restore it, or give the training command again"
+    )
+
+
+def changed_file(path: Path) -> FolderError:
+    """Return what is said of a file that is not as its manifest has it."""
+    return FolderError(
+        f"{path}: differs from the manifest (damaged or edited); restore the original file"
+    )
 
 
 def read_json(path: Path, limit: int = 64 * 2**20) -> Any:
@@ -302,17 +327,24 @@ def read_json(path: Path, limit: int = 64 * 2**20) -> Any:
             raise FolderError(
                 f"{path}: {path.stat().st_size:,} bytes; expected at most {limit:,}"
             )
-        return json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        content = path.read_bytes()
     except FileNotFoundError:
         raise FolderError(
             f"{path}: missing; the folder is incomplete or not Weft's"
         ) from None
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
+    return parse_json(content, path)
+
+
+def parse_json(content: bytes, path: Path) -> Any:
+    """Parse the content of a file. Raises FolderError, with its name, where it is no JSON."""
+    try:
+        return json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise FolderError(
             f"{path}: not valid JSON ({str(error)[:80]}); the file is damaged, restore it"
         ) from None
-    except OSError as error:
-        raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def sha256_of(path: Path) -> str:
@@ -339,26 +371,17 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _check_file(folder: Path, name: str, entry: Any) -> None:
+def _check_file(folder: Path, name: str, entry: Mapping[str, Any]) -> None:
     path = folder / name
-    is_outside = Path(name).is_absolute() or ".." in Path(name).parts
-    if is_outside or not isinstance(entry, dict):
-        raise FolderError(
-            f"{folder / MANIFEST}: entry {name!r} is malformed; the folder is damaged"
-        )
     if not os.path.isfile(path):
-        raise FolderError(
-            f"{path}: missing, though the manifest lists it; restore it, or give the training command again"
-        )
+        raise missing_file(path)
     try:
         has_size = path.stat().st_size == entry.get("size")
         is_same = has_size and sha256_of(path) == entry.get("sha256")
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
     if not is_same:
-        raise FolderError(
-            f"{path}: differs from the manifest (damaged or edited); restore the original file"
-        )
+        raise changed_file(path)
 
 
 def _refuse_constant(name: str) -> Any:

@@ -31,6 +31,7 @@ TOKENIZER = "tokenizer.json"
 SRC_TOKENIZER = "tokenizer.src.json"
 TGT_TOKENIZER = "tokenizer.tgt.json"
 _MOST_NAMED = 3  # models that a message lists
+PACK = ".weft"  # the ending of a pack, a model in one file
 PICKLES = {".pt", ".bin", ".pth", ".pkl", ".ckpt"}  # suffixes of other programs' models
 
 
@@ -65,9 +66,38 @@ class RunFolder:
         self.distilled_tgt = self.distilled / "target.txt"
 
 
+def is_pack(path: str | Path) -> bool:
+    """Return whether a path is that of a pack, by its name; it may still be damaged."""
+    # unlike Path.is_file, False for a text that is too long for a name
+    return os.path.splitext(path)[1] == PACK and os.path.isfile(path)
+
+
+def refuse_pack_name(out: Path) -> None:
+    """Raise UsageError where a new folder is to be called as packs are."""
+    if out.suffix == PACK and not out.is_dir():
+        raise UsageError(
+            f"--output {out}: {PACK} is the ending of packs, and this writes a folder; give {out.with_suffix('')}, "
+            "of which weft pack makes a pack"
+        )
+
+
+def is_folder_or_pack(path: str | Path) -> bool:
+    """Return whether a word names what may hold a model: a folder that is there, or a pack."""
+    return os.path.isdir(path) or is_pack(path)
+
+
+def model_name(path: Path) -> str:
+    """Return what a model is called without its place: by its folder, or its pack."""
+    if is_pack(path):
+        return path.stem
+    return path.name or path.resolve().name
+
+
 def is_finished(folder: Path) -> bool:
-    """Return whether a model was published in a folder; its files may still be damaged."""
-    return (folder / durable.MANIFEST).is_file()
+    """Return whether a model was published in a folder, or a path is that of a pack; the model may
+    still be damaged.
+    """
+    return (folder / durable.MANIFEST).is_file() or is_pack(folder)
 
 
 def holds_model_or_run(folder: Path) -> bool:
@@ -76,12 +106,11 @@ def holds_model_or_run(folder: Path) -> bool:
 
 
 def refuse_no_folder(folder: Path) -> None:
-    """Raise FolderError where a folder is missing.
+    """Raise FolderError where a folder is missing, and no pack is there.
 
     The message suggests models of similar names beside it and in `runs/`.
     """
-    # unlike Path.is_dir, False for a text that is too long for a name
-    if os.path.isdir(folder):
+    if is_folder_or_pack(folder):
         return
     remedy = "give the folder that `weft train` wrote"
     if near := _near_models(folder):
@@ -94,26 +123,6 @@ def refuse_no_model(folder: Path) -> None:
     refuse_no_folder(folder)
     if not is_finished(folder):
         raise FolderError(f"{folder}: {_why_no_model(folder)}")
-
-
-def refuse_other_task(folder: Path, task: str, verb: str | None = None) -> None:
-    """Raise UsageError where a folder's model is for another task, FolderError where it has none.
-
-    `verb` says what it cannot do, by default the work of the task.
-    Other problems of a folder are found when its model is loaded.
-    """
-    own = task_of(folder)
-    if own in WORK and own != task:
-        raise UsageError(
-            f"{folder}: holds a model for {own}, which cannot {verb or WORK[task]}"
-        )
-
-
-def task_of(folder: Path) -> str:
-    """Return the task of a folder's model, from its config; raise FolderError without a model."""
-    refuse_no_model(folder)
-    config = durable.read_json(folder / CONFIG, limit=2**20)
-    return str(config.get("task")) if isinstance(config, dict) else ""
 
 
 def command_of(folder: Path) -> str:
@@ -131,7 +140,9 @@ def newer_state(folder: Path) -> str:
     where it has not, or that is not known.
     """
     path = RunFolder(folder).verdict
-    run = durable.read_json(path) if path.is_file() else {}
+    if not path.is_file():
+        return ""
+    run = durable.read_json(path)
     model = durable.read_json(folder / durable.MANIFEST)
     if not isinstance(run, dict) or not isinstance(model, dict):
         return ""
@@ -175,8 +186,8 @@ def _why_no_folder(folder: Path) -> str:
     if not os.path.exists(folder):
         return "no such folder"
     if folder.suffix == ".zip":
-        return "is an archive; unpack it first"
-    return "is no folder"
+        return f"is an archive; unpack it first, or name it {folder.stem}{PACK} if weft pack wrote it"
+    return f"is no folder, and no pack, whose name ends in {PACK}"
 
 
 def why_refused(verdict: Path) -> str:

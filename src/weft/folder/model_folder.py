@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from weft.config import (
     CausalSection,
@@ -33,7 +32,7 @@ from weft.config import (
 )
 from weft.errors import FolderError
 from weft.folder import durable
-from weft.folder.arrays import Arrays, is_finite, read_arrays
+from weft.folder.arrays import Arrays, StoredArray, arrays_of, is_finite, stored_arrays
 from weft.folder.layout import (
     CARD,
     CONFIG,
@@ -46,9 +45,10 @@ from weft.folder.layout import (
     WORDS,
     RunFolder,
     is_finished,
-    refuse_no_model,
 )
-from weft.folder.profiles import read_profiles, write_profiles
+from weft.folder.mapped import mapped
+from weft.folder.model_files import ModelFiles, files_of
+from weft.folder.profiles import profiles_of, write_profiles
 from weft.folder.version import installed_version
 from weft.recipes.problems import problems_of, unknown_keys
 from weft.recipes.retired import without_training_keys
@@ -74,12 +74,12 @@ __all__ = [
     "StoredModel",
     "TranslationConfig",
     "VocabularySize",
+    "config_in",
     "is_finished",
     "is_model_folder",
     "keep_train_hashes",
     "open_model_folder",
     "read_config",
-    "read_shortlist",
     "read_words",
     "save_model_folder",
 ]
@@ -90,6 +90,8 @@ FORMAT = 1
 PARAMETER_LIMIT = 20_000_000_000
 # numbers in a table of sinusoidal positions, which is not among the weights
 POSITIONS_LIMIT = 2**27
+_MOST_CONFIG = 2**20  # bytes
+_MOST_TOKENIZER = 2**30
 
 VocabularySize = Annotated[int, Field(ge=4, le=2_000_000)]
 
@@ -323,52 +325,76 @@ Shape: TypeAlias = tuple[tuple[int, ...], str]
 
 @dataclass(frozen=True)
 class StoredModel:
-    """The checked content of a model folder; the model itself is not built yet.
+    """The checked content of a model folder or a pack; the model itself is not built yet.
 
     `tokenizers` are JSON files by name, `card` is the manifest.
     """
 
-    folder: Path
+    files: ModelFiles
     config: FolderConfig
     tokenizers: Mapping[str, bytes]
     card: Mapping[str, Any]
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder or the pack."""
+        return self.files.path
+
     def weights(self, shapes: Mapping[str, Shape]) -> Arrays:
         """Map the weights, which must have these names and shapes; int8 ones as they are stored.
 
-        Raises FolderError where they do not fit or are not finite. Nothing is read or allocated
-        before the file's own names, shapes and types are checked.
+        Raises FolderError where they do not fit or are not finite. Nothing is allocated before the
+        file's own names, shapes and types are checked.
         """
-        self._refuse_unfit(shapes)
-        arrays = read_arrays(self.folder / WEIGHTS)
+        path = self.files.place(WEIGHTS)
+        content = self.files.mapped(WEIGHTS)
+        found = stored_arrays(content, path)
+        _refuse_names(path, shapes.keys() - found.keys(), found.keys() - shapes.keys())
+        for name, shape in shapes.items():
+            _refuse_tensor(path, name, shape, found[name])
+        arrays = arrays_of(content, path)
         for name, array in arrays.items():
             if array.dtype == np.float32 and not is_finite(array):
                 raise FolderError(
-                    f"{self.folder / WEIGHTS}: {name} holds NaN or infinity; the file is damaged"
+                    f"{path}: {name} holds NaN or infinity; the file is damaged"
                 )
         return arrays
 
+    def own_arrays(self) -> Arrays:
+        """Map the weights by their names, whatever they are."""
+        return arrays_of(self.files.mapped(WEIGHTS), self.files.place(WEIGHTS))
+
+    def words(self) -> NDArray[np.int32] | None:
+        """Return the hashes of the words of its training text; None where they were not kept.
+
+        Raises FolderError where they are damaged.
+        """
+        if not self.config.known_words:
+            return None
+        return words_of(self.files.mapped(WORDS), self.files.place(WORDS))
+
     def profiles(self) -> dict[str, NDArray[Any]]:
-        """Return what the folder knows of its languages, by code; nothing where it was not kept.
+        """Return what is known of its languages, by code; nothing where it was not kept.
 
         Raises FolderError where that is damaged.
         """
-        path = self.folder / LANGUAGES
-        return read_profiles(path) if LANGUAGES in self.card["files"] else {}
+        if LANGUAGES not in self.card["files"]:
+            return {}
+        return profiles_of(self.files.mapped(LANGUAGES), self.files.place(LANGUAGES))
 
-    def _refuse_unfit(self, shapes: Mapping[str, Shape]) -> None:
-        """Raise FolderError where the file's names, shapes and types are not the model's."""
-        path = self.folder / WEIGHTS
-        try:
-            with safe_open(path, framework="np") as file:
-                names = set(file.keys())
-                _refuse_names(path, shapes.keys() - names, names - shapes.keys())
-                for name, (shape, kind) in shapes.items():
-                    _refuse_tensor(path, name, shape, kind, file.get_slice(name))
-        except (SafetensorError, ValueError, KeyError, OSError) as error:
-            raise FolderError(
-                f"{path}: not a sound safetensors file ({str(error)[:100]})"
-            ) from None
+    def shortlist(self) -> Arrays | None:
+        """Return the arrays of a translator's shortlist; None where it has none.
+
+        Raises FolderError where they do not fit the model.
+        """
+        config = self.config
+        if not isinstance(config, TranslationConfig) or config.shortlist == "none":
+            return None
+        path = self.files.place(SHORTLIST)
+        arrays = arrays_of(self.files.mapped(SHORTLIST), path)
+        if not _is_shortlist(arrays, config):
+            raise FolderError(f"{path}: not the shortlist of the model in {CONFIG}")
+        return {name: np.array(array) for name, array in arrays.items()}
 
 
 @dataclass(frozen=True)
@@ -425,17 +451,24 @@ def write_words(path: Path, words: NDArray[np.int32]) -> None:
 
 
 def read_words(path: Path) -> NDArray[np.int32]:
-    """Read hashes of words. Raises FolderError where they are not sorted or not int32."""
-    try:
-        words = load_file(path)["words"]
-    except (SafetensorError, ValueError, KeyError, OSError) as error:
-        raise FolderError(
-            f"{path}: not a sound list of words ({str(error)[:100]})"
-        ) from None
-    is_list = words.dtype == np.int32 and words.ndim == 1
-    if not is_list or not (np.diff(words.astype(np.int64)) > 0).all():
+    """Read hashes of words, as `words_of` does."""
+    return words_of(mapped(path), path)
+
+
+def words_of(content: memoryview, path: Path) -> NDArray[np.int32]:
+    """Return the hashes of words in a file that is mapped.
+
+    Raises FolderError, with the name `path`, where they are not sorted or not int32.
+    """
+    words = arrays_of(content, path).get("words")
+    is_list = words is not None and words.dtype == np.int32 and words.ndim == 1
+    if words is None or not is_list or not _rises(words):
         raise FolderError(f"{path}: not a sorted list of hashes; the file is damaged")
-    return words
+    return np.array(words)
+
+
+def _rises(words: NDArray[np.int32]) -> bool:
+    return bool((np.diff(words.astype(np.int64)) > 0).all())
 
 
 def keep_train_hashes(folder: Path, out: Path) -> None:
@@ -448,48 +481,30 @@ def keep_train_hashes(folder: Path, out: Path) -> None:
 
 
 def open_model_folder(folder: Path) -> StoredModel:
-    """Check a model folder and read everything but the weights.
+    """Check a model folder or a pack and read everything but the weights.
 
     Raises FolderError where it is missing, unfinished, damaged or not a model folder of this
     version.
     """
-    refuse_no_model(folder)
-    manifest = durable.read_manifest(folder)
-    _refuse_unlisted(folder, manifest["files"])
-    config = read_config(folder / CONFIG)
-    _refuse_unlisted(folder, manifest["files"], config.files())
-    tokenizers = {
-        name: (folder / name).read_bytes() for name in config.tokenizer_files()
-    }
-    return StoredModel(folder, config, tokenizers, manifest)
+    files = files_of(folder)
+    manifest = files.manifest()
+    _refuse_unlisted(files, manifest["files"])
+    config = config_in(files)
+    _refuse_unlisted(files, manifest["files"], config.files())
+    names = config.tokenizer_files()
+    tokenizers = {name: files.read(name, _MOST_TOKENIZER) for name in names}
+    return StoredModel(files, config, tokenizers, manifest)
 
 
-def read_shortlist(folder: Path, config: TranslationConfig) -> Arrays | None:
-    """Return the arrays of a folder's shortlist; None where it has none.
-
-    Raises FolderError where they do not fit the model.
-    """
-    if config.shortlist == "none":
-        return None
-    path = folder / SHORTLIST
-    try:
-        tensors = load_file(path)
-        always = tensors["always"]
-        targets = tensors["targets"]
-        ends = tensors["ends"]
-    except (SafetensorError, ValueError, KeyError, OSError) as error:
-        raise FolderError(
-            f"{path}: not a sound shortlist ({str(error)[:100]})"
-        ) from None
-    is_fit = (
-        len(tensors) == 3
-        and _are_ids(always, config.tgt_vocab_size)
+def _is_shortlist(arrays: Arrays, config: TranslationConfig) -> bool:
+    if arrays.keys() != {"always", "targets", "ends"}:
+        return False
+    targets = arrays["targets"]
+    return (
+        _are_ids(arrays["always"], config.tgt_vocab_size)
         and _are_ids(targets, config.tgt_vocab_size)
-        and _are_ends(ends, config.src_vocab_size, len(targets))
+        and _are_ends(arrays["ends"], config.src_vocab_size, len(targets))
     )
-    if not is_fit:
-        raise FolderError(f"{path}: not the shortlist of the model in {CONFIG}")
-    return tensors
 
 
 def _are_ids(ids: NDArray[Any], vocab_size: int) -> bool:
@@ -514,8 +529,17 @@ def is_model_folder(folder: Path) -> bool:
 
 
 def read_config(path: Path) -> FolderConfig:
+    """Read a file as config.json, as `config_in` does."""
+    return _config_of(durable.read_json(path, _MOST_CONFIG), path)
+
+
+def config_in(files: ModelFiles) -> FolderConfig:
     """Read config.json. Raises FolderError where it is not a config of this version."""
-    tree = durable.read_json(path, limit=2**20)
+    return _config_of(files.json(CONFIG, _MOST_CONFIG), files.place(CONFIG))
+
+
+def _config_of(tree: Any, path: Path) -> FolderConfig:
+    """Return the config of a file's JSON."""
     _refuse_newer(path, tree)
     task = tree.get("task") if isinstance(tree, dict) else None
     if not isinstance(task, str) or task not in CONFIGS:
@@ -582,12 +606,12 @@ def _computed_positions(shape: LayerShape) -> int:
 
 
 def _refuse_unlisted(
-    folder: Path, files: Mapping[str, Any], names: list[str] | None = None
+    files: ModelFiles, listed: Mapping[str, Any], names: list[str] | None = None
 ) -> None:
     for name in names or [WEIGHTS, CONFIG]:
-        if name not in files:
+        if name not in listed:
             raise FolderError(
-                f"{folder / durable.MANIFEST}: does not list {name}; the folder is not a whole model"
+                f"{files.place(durable.MANIFEST)}: does not list {name}; the folder is not a whole model"
             )
 
 
@@ -600,11 +624,10 @@ def _refuse_names(path: Path, missing: set[str], unknown: set[str]) -> None:
         )
 
 
-def _refuse_tensor(
-    path: Path, name: str, shape: tuple[int, ...], kind: str, stored: Any
-) -> None:
-    if tuple(stored.get_shape()) != shape or stored.get_dtype() != kind:
-        actual = f"{stored.get_dtype()} {tuple(stored.get_shape())}"
+def _refuse_tensor(path: Path, name: str, wanted: Shape, stored: StoredArray) -> None:
+    shape, kind = wanted
+    if stored.shape != shape or stored.kind != kind:
+        actual = f"{stored.kind} {stored.shape}"
         raise FolderError(
             f"{path}: {name} is {actual}, expected {kind} {shape}; the weights are another model's"
         )

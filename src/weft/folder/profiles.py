@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from weft.errors import FolderError
 from weft.folder import durable
+from weft.folder.arrays import arrays_of
+from weft.folder.mapped import mapped
 
 _MOST_BYTES = 2**20
 _MOST_LANGUAGES = 100
@@ -27,23 +28,23 @@ def write_profiles(path: Path, profiles: Mapping[str, NDArray[np.uint8]]) -> Non
 
 
 def read_profiles(path: Path) -> dict[str, NDArray[Any]]:
-    """Read arrays of languages by their codes.
+    """Read arrays of languages by their codes, as `profiles_of` does."""
+    return profiles_of(mapped(path), path)
 
-    Raises FolderError where the file is missing, too large or no safetensors file.
+
+def profiles_of(content: memoryview, path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of languages in a file that is mapped, by their codes.
+
+    Raises FolderError, with the name `path`, where it is too large or no safetensors file.
     """
-    try:
-        size = path.stat().st_size
-        if size > _MOST_BYTES:
-            raise FolderError(
-                f"{path}: {size:,} bytes; expected at most {_MOST_BYTES:,}"
-            )
-        arrays = load_file(path)
-    except (SafetensorError, ValueError, KeyError, TypeError, OSError) as error:
+    if len(content) > _MOST_BYTES:
         raise FolderError(
-            f"{path}: not sound profiles of languages ({str(error)[:100]})"
-        ) from None
+            f"{path}: {len(content):,} bytes; expected at most {_MOST_BYTES:,}"
+        )
+    arrays = arrays_of(content, path)
     if len(arrays) > _MOST_LANGUAGES:
         raise FolderError(
             f"{path}: {len(arrays):,} languages; expected at most {_MOST_LANGUAGES}"
         )
-    return dict(sorted(arrays.items()))
+    # of their own memory: they outlive the file
+    return {code: np.array(arrays[code]) for code in sorted(arrays)}

@@ -17,8 +17,8 @@ from weft.data.tokenizer import Tokenizer
 from weft.engine.halves import packed, rounded_to_halves
 from weft.engine.weights import Weights
 from weft.errors import UsageError
-from weft.folder.layout import CONFIG, refuse_no_model
-from weft.folder.model_folder import read_config
+from weft.folder.model_files import files_of
+from weft.folder.model_folder import config_in
 from weft.inspection.assets import asset
 from weft.predict.segments import joiner
 from weft.predict.weights import rotary_frequencies
@@ -77,8 +77,7 @@ def engine_source() -> str:
 
 def refuse_no_browser(folder: Path) -> None:
     """Raise UsageError for a model that no browser computes, before it is loaded."""
-    refuse_no_model(folder)
-    config = read_config(folder / CONFIG)
+    config = config_in(files_of(folder))
     if config.is_recurrent:
         raise UsageError(f"{folder}: {_RECURRENT}")
     for name in config.tokenizer_steps:

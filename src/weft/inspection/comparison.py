@@ -25,8 +25,7 @@ from weft.data.signature import signature
 from weft.errors import DataError, UsageError
 from weft.evaluation.bootstrap import Figure, paired_bootstrap, paired_macro_f1
 from weft.evaluation.metrics import paired_scores, sentence_chrf, translation_scores
-from weft.folder import durable
-from weft.folder.layout import WEIGHTS
+from weft.folder.model_files import files_of
 from weft.inspection.language_rows import losses_of_rows, rows_of
 from weft.inspection.shown import Shown, lines_in_html, table_in_html
 from weft.kernels.machine import Machine
@@ -242,7 +241,7 @@ def compare(
         text, about_labels = _keep_shared_labels(one.labels, other.labels, text)
         notes += about_labels
     result = _compare_tasks(one, other, text, train, samples, asked)
-    if _weights_sha256(first) == _weights_sha256(second):
+    if files_of(first).weights_sha256() == files_of(second).weights_sha256():
         notes.append("both models have the same weights")
     for folder, task in ((first, one), (second, other)):
         trained_on = training_hashes(folder)
@@ -286,10 +285,6 @@ def _settings_note(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     if options:
         note += f"; {' and '.join(options)} would set one for both"
     return note
-
-
-def _weights_sha256(folder: Path) -> str:
-    return str(durable.read_manifest(folder)["files"][WEIGHTS]["sha256"])
 
 
 @dataclass(frozen=True)

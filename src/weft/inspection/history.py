@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.errors import FolderError
 from weft.folder import durable
-from weft.folder.layout import refuse_no_folder
+from weft.folder.layout import is_pack, refuse_no_folder
 from weft.folder.model_folder import RunFolder
 from weft.training.scores import EVALUATION_SECONDS, is_better, is_decided_by_loss
 
@@ -100,6 +100,10 @@ def read_history(folder: Path) -> History:
     """
     path = RunFolder(folder).metrics
     refuse_no_folder(folder)
+    if is_pack(folder):
+        raise FolderError(
+            f"{folder}: a pack has no run, and so no curves; give the run's folder"
+        )
     try:
         content = path.read_bytes()
     except FileNotFoundError:

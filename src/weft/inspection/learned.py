@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import FolderError
-from weft.folder import durable
+from weft.folder.durable import MANIFEST
 from weft.folder.layout import RunFolder
+from weft.folder.model_files import files_of
 from weft.folder.snapshots import Kept, kept_weights, read_kept
 from weft.inspection.classification import ClassificationInspection
 from weft.inspection.history import History, read_history
@@ -153,7 +154,7 @@ def _step_of(folder: Path) -> int:
     """Return the step whose weights the model in a folder has; that of the run's end where that is
     not known.
     """
-    manifest = durable.read_json(folder / durable.MANIFEST)
+    manifest = files_of(folder).json(MANIFEST)
     facts = manifest if isinstance(manifest, dict) else {}
     steps = (facts.get("best_step"), facts.get("steps"))
     return next((step for step in steps if isinstance(step, int) and step), 0)

@@ -10,6 +10,11 @@ from weft.data.check.finding import counted
 from weft.tasks.task import Task
 
 ABOUT_RUN = """\
+The folder `run/`, where it is here, holds checkpoints and the training text; the model needs none of it. Hand on the
+one file that `weft pack` makes of the folder, which is without it.
+"""
+# what cards of earlier versions say in its place
+_BEFORE = """\
 The folder `run/`, where it is here, holds checkpoints and the training text; the model needs none of it. Delete it
 before the folder is handed on.
 """
@@ -32,6 +37,15 @@ def without_folders(text: str, files: Iterable[str] = ()) -> str:
     for name in sorted(set(files), key=len, reverse=True):
         text = text.replace(name, Path(name).name or name)
     return _FOLDERS.sub("", text)
+
+
+def without_run(card: str) -> str:
+    """Return a card without what it says of its folder's run, and without folders: that of a model
+    which has none.
+    """
+    for said in (ABOUT_RUN, _BEFORE):
+        card = card.replace(said, "")
+    return without_folders(card)
 
 
 def _paths(command: str) -> list[str]:

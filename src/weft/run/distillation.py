@@ -24,6 +24,7 @@ from weft.data.languages import UNKNOWN, canonical
 from weft.data.normalize import replace_surrogates
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable
+from weft.folder.model_files import files_of
 from weft.folder.model_folder import (
     RunFolder,
     TranslationConfig,
@@ -68,7 +69,7 @@ class Teacher:
         config = config_of(
             open_model_folder(folder), TranslationConfig, "teach a translator"
         )
-        sha256 = durable.sha256_of(folder / durable.MANIFEST)
+        sha256 = files_of(folder).digest()
         return cls(
             folder,
             config,

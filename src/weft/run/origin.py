@@ -16,6 +16,7 @@ from typing import Any
 from weft.config import Recipe, recipe_difference
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
+from weft.folder.layout import refuse_pack_name
 from weft.folder.model_folder import VERSION, RunFolder, is_finished
 from weft.recipes.file import build_recipe, with_values
 from weft.recipes.problems import as_written
@@ -43,6 +44,7 @@ BIT_FOR_BIT = ("torch", "numpy", "tokenizers")
 
 def refuse_foreign(out: Path) -> None:
     """Raise UsageError where `out` is a file, or a folder with something else in it than a run."""
+    refuse_pack_name(out)
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --output names a folder")
     folder = RunFolder(out)

@@ -21,7 +21,9 @@ from weft.data.texts import Texts
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, OutOfMemoryError, UsageError
 from weft.folder import durable, model_folder
+from weft.folder.model_files import files_of
 from weft.folder.model_folder import (
+    WORDS,
     ClassificationConfig,
     FolderConfig,
     RunFolder,
@@ -183,7 +185,7 @@ def _open_start(folder: Path | None, kind: type[AnyTask]) -> StoredModel | None:
 def _weights_sha256(folder: Path | None) -> str | None:
     if folder is None:
         return None
-    return str(durable.read_manifest(folder)["files"][model_folder.WEIGHTS]["sha256"])
+    return files_of(folder).weights_sha256()
 
 
 def _choose_machine(
@@ -367,8 +369,7 @@ def _begin_task(task: AnyTask, material: Material, folder: RunFolder) -> None:
     start = material.start
     durable.write_json(folder.config, task.config.model_dump(mode="json"))
     if start is not None and start.config.known_words:
-        words = (start.folder / model_folder.WORDS).read_bytes()
-        durable.write_bytes(folder.words, words)
+        durable.write_bytes(folder.words, bytes(start.files.mapped(WORDS)))
     if start is not None:
         is_int8 = start.config.weights == "int8"
         fill(task.model, start.weights(stored_shapes(task.parameters(), is_int8)))

@@ -14,6 +14,7 @@ from weft.data.known import KnownWords
 from weft.data.overlap import TextHashes
 from weft.data.texts import Texts
 from weft.folder import durable
+from weft.folder.layout import PACK, model_name
 from weft.folder.model_folder import RunFolder, read_words
 from weft.folder.profiles import read_profiles
 from weft.kernels.machine import counted_threads
@@ -99,7 +100,7 @@ def publish(
         seconds += sum(evaluation_seconds(folder.metrics))
         seconds *= _share_ahead(run, judged.anew)
         seconds += time.monotonic() - began
-    advice = _advice(run, task, judged, seconds)
+    advice = _advice(run, judged, seconds)
     for line in [*judged.lines(), *advice]:
         run.log.note(line)
 
@@ -199,9 +200,7 @@ def _known_words(
     return own.joined(KnownWords(read_words(folder.words)))
 
 
-def _advice(
-    run: TrainedRun, task: AnyTask, judged: Judgement, seconds: float
-) -> Iterator[str]:
+def _advice(run: TrainedRun, judged: Judgement, seconds: float) -> Iterator[str]:
     """Say what to try next, which takes so many `seconds` (0: not known), and what not to hand
     on.
     """
@@ -217,15 +216,12 @@ def _advice(
         yield f"try next, {roughly(seconds)}{more}:" if is_known else "try next:"
         command = _settable(run)
         yield f"  {_longer(command, run.verdict, run.is_stopped, by_clock, judged.anew)}"
-    instead = ""
-    if task.has_int8:
-        instead = ", or hand on what weft quantize writes"
     held = "the checkpoints and your training text"
     if _is_builtin(folder):
         held = "the checkpoints"
-    yield (
-        f"{folder.folder} holds {held}: delete it before you hand the folder on{instead}"
-    )
+    name = model_name(folder.model_folder) + PACK
+    command = shlex.join(["weft", "pack", str(folder.model_folder), "--output", name])
+    yield f"{folder.folder} holds {held}: do not hand that on; {command} makes one file without it"
 
 
 def _is_builtin(folder: RunFolder) -> bool:

@@ -10,8 +10,10 @@ from typing import Any
 from weft.data.detection import Detector
 from weft.data.languages import UNKNOWN, canonical, pair_of, primary
 from weft.data.memory import Memory
-from weft.errors import UsageError, WeftError
+from weft.errors import FolderError, UsageError, WeftError
 from weft.folder import durable
+from weft.folder.layout import is_folder_or_pack, is_pack, model_name
+from weft.folder.model_files import files_of
 from weft.predict.language_model import LanguageModel
 from weft.serve.examples import examples_for
 from weft.serve.refusals import (
@@ -67,7 +69,9 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class Named:
-    """A folder and the name under which it is served; its languages where they are said."""
+    """A folder or a pack and the name under which it is served; its languages where they are
+    said.
+    """
 
     name: str
     folder: Path
@@ -211,7 +215,7 @@ class Catalogue:
 
 
 def named(words: Sequence[str]) -> list[Named]:
-    """Read the folders of a command line: `FOLDER`, `NAME=FOLDER` or `NAME:en-de=FOLDER`.
+    """Read the folders and packs of a command line: `FOLDER`, `NAME=FOLDER` or `NAME:en-de=FOLDER`.
 
     Raises UsageError where two have one name, or languages cannot be read.
     """
@@ -219,9 +223,9 @@ def named(words: Sequence[str]) -> list[Named]:
     for word in words:
         languages = None
         name, equals, rest = word.partition("=")
-        if not equals or Path(word).is_dir():
+        if not equals or is_folder_or_pack(word):
             folder = Path(word)
-            name = folder.name or folder.resolve().name
+            name = model_name(folder)
         else:
             folder = Path(rest)
             name, languages = _name_and_languages(name, folder)
@@ -243,7 +247,7 @@ def _name_and_languages(word: str, folder: Path) -> tuple[str, tuple[str, str] |
         raise UsageError(
             f"{word}={folder}: {pair!r} names no two languages; write them as in {name}:en-de={folder}"
         )
-    return name or folder.name or folder.resolve().name, languages
+    return name or model_name(folder), languages
 
 
 def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
@@ -345,15 +349,19 @@ def _card(task: Task[Any, Any], folder: Path) -> dict[str, Any]:
 
 
 def why_away(folder: Path) -> str:
-    """Say why a folder is not read."""
+    """Say why a folder or a pack is not read."""
+    if is_pack(folder):
+        return f"{folder} is no pack that can be read, so it is not whole"
     if not folder.is_dir():
         return f"{folder} is gone"
     return f"{folder} has no {durable.MANIFEST} that can be read, so it is not whole"
 
 
 def when_written(folder: Path) -> int:
-    """Return when a folder was written, in seconds since 1970; 0 where it is not whole."""
+    """Return when a folder or a pack was written, in seconds since 1970; 0 where it is not
+    whole.
+    """
     try:
-        return int((folder / durable.MANIFEST).stat().st_mtime)
-    except OSError:
+        return int(files_of(folder).written())
+    except (FolderError, OSError):
         return 0

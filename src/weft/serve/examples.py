@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 from weft.data.builtin.examples import EXAMPLES
-from weft.folder.layout import CARD
+from weft.folder.model_files import read_card
 
 _RECIPE = re.compile(r"^```toml\n(.*?)^```", re.M | re.S)
 _CORPUS = "everyday"
@@ -21,8 +21,8 @@ def examples_for(folder: Path, src: str) -> list[str]:
 def _corpus_of(folder: Path) -> str | None:
     """Return the built-in corpus that a model card's recipe names, if it names one."""
     try:
-        card = (folder / CARD).read_text("utf-8")
-        recipe = tomllib.loads(found[1]) if (found := _RECIPE.search(card)) else {}
+        found = _RECIPE.search(read_card(folder))
+        recipe = tomllib.loads(found[1]) if found else {}
         return str(recipe["data"]["builtin"])
-    except (OSError, ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         return None

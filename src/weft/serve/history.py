@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from weft.folder.layout import CARD, RunFolder
+from weft.folder.layout import RunFolder
+from weft.folder.model_files import read_card
 from weft.serve.catalogue import Catalogue
 from weft.serve.refusals import UnknownModel
 
@@ -46,7 +47,7 @@ def history_of(folder: Path, show_samples: bool) -> Row:
     numbers behind it, where the run has them.
     """
     run = RunFolder(folder)
-    card = _text_of(folder / CARD)
+    card = read_card(folder)
     rows = list(_rows(run.metrics))
     end = _object_of(run.verdict)
     good_for = _section(card, "What it is good for")

@@ -5,28 +5,26 @@ Source: Vaswani et al. 2017, section 6.1, where the last 5 or 20 checkpoints are
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 
-from safetensors.torch import load_file
+import numpy as np
+import torch
 from torch import Tensor
 
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
-from weft.folder.layout import AVERAGE
+from weft.folder.layout import AVERAGE, refuse_pack_name
+from weft.folder.model_files import files_of, read_card
 from weft.folder.model_folder import (
-    CARD,
     WEIGHTS,
-    WORDS,
     Contents,
     RunFolder,
     StoredModel,
     keep_train_hashes,
     open_model_folder,
-    read_words,
     save_model_folder,
 )
-from weft.run.card import ABOUT_RUN, without_folders
+from weft.run.card import without_folders, without_run
 from weft.training.checkpoint import Checkpoints, load_state
 
 
@@ -39,6 +37,7 @@ def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list
     the first folder's. Raises UsageError where there are not two to take the mean of, or `out`
     holds something; FolderError where a folder is damaged, or unlike the first.
     """
+    refuse_pack_name(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--output {out}: holds something already; give a new folder")
     if last is not None and (len(folders) > 1 or last < 2):
@@ -53,7 +52,7 @@ def average(folders: Sequence[Path], out: Path, last: int | None = None) -> list
         for other in models[1:]:
             _refuse_unlike(models[0], other)
         paths = list(folders)
-        weights = _mean((load_file(folder / WEIGHTS) for folder in folders), models[0])
+        weights = _mean(map(_weights, models), models[0])
     names = [str(path) for path in paths]
     _write(models[0], out, weights, names)
     return names
@@ -107,6 +106,12 @@ def _refuse_unlike(first: StoredModel, other: StoredModel) -> None:
         )
 
 
+def _weights(stored: StoredModel) -> dict[str, Tensor]:
+    """Load the weights of a model."""
+    arrays = stored.own_arrays()
+    return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+
+
 def _mean(
     models: Iterable[Mapping[str, Tensor]], stored: StoredModel
 ) -> dict[str, Tensor]:
@@ -126,12 +131,10 @@ def _alike(
     models: Iterable[Mapping[str, Tensor]], stored: StoredModel
 ) -> Iterator[Mapping[str, Tensor]]:
     """Raise FolderError for weights of other names or shapes than the model's own."""
-    expected = {
-        name: tensor.shape
-        for name, tensor in load_file(stored.folder / WEIGHTS).items()
-    }
+    own = stored.own_arrays()
+    expected = {name: array.shape for name, array in own.items()}
     for weights in models:
-        if {name: tensor.shape for name, tensor in weights.items()} != expected:
+        if {name: tuple(tensor.shape) for name, tensor in weights.items()} != expected:
             raise FolderError(
                 f"{stored.folder}: what is to be averaged has other weights than its model"
             )
@@ -144,12 +147,11 @@ def _write(
     card = _card(stored, names)
     facts = {
         "averaged": len(names),
-        "first": sha256((stored.folder / WEIGHTS).read_bytes()).hexdigest(),
+        "first": stored.files.weights_sha256(),
     }
-    words = read_words(stored.folder / WORDS) if stored.config.known_words else None
     arrays = {name: tensor.numpy() for name, tensor in weights.items()}
     contents = Contents(
-        arrays, stored.tokenizers, words=words, profiles=stored.profiles()
+        arrays, stored.tokenizers, words=stored.words(), profiles=stored.profiles()
     )
     save_model_folder(out, stored.config, contents, card, facts)
     keep_train_hashes(stored.folder, out)
@@ -159,9 +161,8 @@ def _card(stored: StoredModel, names: Sequence[str]) -> str:
     """Return the card of a mean: what it is and how to use it, then the first model's, named as
     that.
     """
-    path = stored.folder / CARD
-    first = path.read_text("utf-8") if path.is_file() else "# A model\n"
-    head, *sections = re.split(r"^(?=## )", first.replace(ABOUT_RUN, ""), flags=re.M)
+    first = read_card(stored.folder) or "# A model\n"
+    head, *sections = re.split(r"^(?=## )", without_run(first), flags=re.M)
     use = [section for section in sections if section.startswith("## Use\n")]
     rest = [section for section in sections if section not in use]
     listed = "\n".join(f"- {_named(Path(name))}" for name in names)
@@ -193,7 +194,7 @@ def _named(folder: Path) -> str:
     """Return the last name of a model or checkpoint with the hash of the weights that were taken
     from it.
     """
-    files = durable.read_manifest(folder)["files"]
+    files = files_of(folder).manifest()["files"]
     weights = AVERAGE if AVERAGE in files else WEIGHTS
     return (
         f"{folder.resolve().name} (its weights' sha256 {files[weights]['sha256'][:16]})"

@@ -2,8 +2,8 @@
 
 import re
 
-from weft.folder.layout import CARD
-from weft.run.card import ABOUT_RUN, without_folders
+from weft.folder.model_files import read_card
+from weft.run.card import without_folders, without_run
 from weft.ship.certificate.report import Certificate
 from weft.ship.source import Source
 from weft.ship.target import Asked, Target
@@ -51,9 +51,8 @@ def _own_card(source: Source) -> tuple[str, str]:
     """Return the title of the model's own card, and its sections but that on its use by Weft, one
     level deeper.
     """
-    path = source.folder / CARD
-    text = path.read_text("utf-8") if path.is_file() else f"# {source.task.name}\n"
-    text = _HELPS.sub("", text.replace(ABOUT_RUN, ""))
+    text = read_card(source.folder) or f"# {source.task.name}\n"
+    text = _HELPS.sub("", without_run(text))
     head, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     title, _, about = head.partition("\n")
     kept = [section for section in sections if not section.startswith("## Use\n")]

@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -28,13 +27,10 @@ from weft.engine.packed import quantized
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.arrays import Arrays
-from weft.folder.layout import LANGUAGES, SCALES
+from weft.folder.layout import SCALES, refuse_pack_name
+from weft.folder.model_files import read_card
 from weft.folder.model_folder import (
-    CARD,
-    WEIGHTS,
-    WORDS,
     Contents,
-    RunFolder,
     StoredModel,
     TranslationConfig,
     keep_train_hashes,
@@ -45,7 +41,7 @@ from weft.kernels.machine import machine_for_use
 from weft.predict.parameters import stored_shapes
 from weft.predict.translator import Translator
 from weft.run.begun import held_out
-from weft.run.card import ABOUT_RUN, without_folders
+from weft.run.card import without_folders, without_run
 from weft.tasks.task import training_hashes
 from weft.tasks.translation import (
     Translation,
@@ -179,6 +175,7 @@ def quantize(
         raise UsageError(
             f"--max-bleu-loss {max_bleu_loss:g}: it must be a finite number"
         )
+    refuse_pack_name(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--output {out}: holds something already; give a new folder")
     stages.enter("loading the model")
@@ -238,22 +235,6 @@ def quantize(
         )
     _write(folder, out, small, weights, found, [*data, *shortlist])
     return found
-
-
-def contents(out: Path) -> str:
-    """Say what an int8 folder holds, and what of the training text its receiver could learn."""
-    parts = ["weights", "vocabularies"]
-    if (out / LANGUAGES).is_file():
-        parts.append(
-            "hashes and counts of frequent letter groups, which tell its languages"
-        )
-    if RunFolder(out).train_hashes.is_file() or (out / WORDS).is_file():
-        what = "hashes that detect overlap with a test text and unseen words"
-        parts.append(f"{what} (readable only by guessing a whole sentence or word)")
-    *first, last = parts
-    comma = "," if len(first) > 1 else ""
-    held = f"{', '.join(first)}{comma} and {last}"
-    return f"{held}; no training text, but README.md names its files"
 
 
 def _whose(part: str, pairs: int) -> list[str]:
@@ -437,15 +418,10 @@ def _write(
     about = without_folders(
         "\n".join(f"- {line}" for line in found.card_lines()), files
     )
-    origin = sha256((folder / WEIGHTS).read_bytes()).hexdigest()
-    card = (
-        (folder / CARD).read_text("utf-8")
-        if (folder / CARD).is_file()
-        else f"# {task.name}\n"
-    )
+    origin = stored.files.weights_sha256()
+    card = read_card(folder) or f"# {task.name}\n"
     # nothing of that comes along
-    card = _HELPS.sub("", card.replace(ABOUT_RUN, ""))
-    card = without_folders(card).rstrip("\n")
+    card = _HELPS.sub("", without_run(card)).rstrip("\n")
     card += f"""
 
 ## int8

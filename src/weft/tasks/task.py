@@ -231,11 +231,6 @@ class Task(ABC, Generic[R, C]):
         """Describe the model for its model card."""
 
     @property
-    def has_int8(self) -> bool:
-        """Return whether `weft quantize` takes the model."""
-        return False
-
-    @property
     def labels(self) -> Sequence[str]:
         """Return the labels that the model tells apart; none where it gives text or scores."""
         return ()
@@ -254,9 +249,8 @@ class Task(ABC, Generic[R, C]):
 
 def load_known(stored: StoredModel) -> KnownWords | None:
     """Return the words that a folder's model was trained on, where it has kept them."""
-    if not stored.config.known_words:
-        return None
-    return KnownWords(model_folder.read_words(stored.folder / model_folder.WORDS))
+    words = stored.words()
+    return None if words is None else KnownWords(words)
 
 
 def load_tokenizers(stored: StoredModel) -> list[Tokenizer]:

@@ -203,7 +203,7 @@ class TrainableTranslation(
             model=model,
             machine=machine,
             loss=CrossEntropy(),  # in use nothing is smoothed
-            shortlist=load_shortlist(folder, config),
+            shortlist=load_shortlist(stored),
             known=load_known(stored),
         )
 

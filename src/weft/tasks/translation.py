@@ -113,7 +113,7 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             tokenizers=tokenizers,
             machine=machine,
             weights=weights,
-            shortlist=load_shortlist(folder, config),
+            shortlist=load_shortlist(stored),
             known=load_known(stored),
         )
 
@@ -228,10 +228,6 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             takes_match=config.takes_match,
             kept_forms=config.kept_forms,
         )
-
-    @property
-    def has_int8(self) -> bool:
-        return not self.config.is_recurrent
 
     def portrait(self) -> Portrait:
         src_lang, tgt_lang = self.config.src_lang, self.config.tgt_lang
@@ -360,9 +356,9 @@ def load_both_tokenizers(
     return loaded[0], loaded[-1]
 
 
-def load_shortlist(folder: Path, config: TranslationConfig) -> Shortlist | None:
+def load_shortlist(stored: StoredModel) -> Shortlist | None:
     """Return the shortlist of a folder; None where it has none."""
-    arrays = model_folder.read_shortlist(folder, config)
+    arrays = stored.shortlist()
     return None if arrays is None else Shortlist(**arrays)
 
 

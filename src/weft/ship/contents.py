@@ -1,0 +1,32 @@
+"""The content of a model that is handed on: what its receiver could learn of the training text."""
+
+from pathlib import Path
+
+from weft.folder.layout import LANGUAGES, WORDS, RunFolder
+from weft.folder.model_files import files_of, task_of
+
+
+def contents(model: Path) -> str:
+    """Say what an int8 folder or a pack holds, and what of the training text its receiver could
+    learn.
+    """
+    files = files_of(model)
+    parts = ["weights", "vocabularies"]
+    if task_of(model) == "language-modelling":
+        parts[0] = "weights, which may write what they were trained on"
+    if LANGUAGES in files:
+        parts.append(
+            "hashes and counts of frequent letter groups, which tell its languages"
+        )
+    detected = []
+    if RunFolder(model).train_hashes.is_file():
+        detected.append("overlap with a test text")
+    if WORDS in files:
+        detected.append("unseen words")
+    if detected:
+        what = f"hashes that detect {' and '.join(detected)}"
+        parts.append(f"{what} (readable only by guessing a whole sentence or word)")
+    *first, last = parts
+    comma = "," if len(first) > 1 else ""
+    held = f"{', '.join(first)}{comma} and {last}"
+    return f"{held}; no training text, but README.md names its files"

@@ -1,0 +1,240 @@
+"""A model in one file: what is in it, that it computes what its folder does, and how it is used."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from weft.errors import FolderError, UsageError
+from weft.folder import durable
+from weft.folder.layout import CARD, LANGUAGES, WEIGHTS, WORDS
+from weft.folder.model_files import MEMBERS, PackFiles, files_of
+from weft.folder.model_folder import open_model_folder
+from weft.predict.parameters import stored_shapes
+from weft.ship.contents import contents
+from weft.ship.pack import pack
+from weft.tasks.opening import load_task
+from weft.tasks.translation import parameters_of
+
+TEXTS = ["cat sees dog.", "fish wants mouse.", "an unknown word"]
+Train = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def packed(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pack of the trained folder. Tests must not change it."""
+    path = tmp_path_factory.mktemp("pack") / "tiny.weft"
+    assert pack(tiny_folder, path) == path.stat().st_size
+    return path
+
+
+def test_it_holds_the_files_of_the_model_and_nothing_of_its_run(
+    packed: Path, tiny_folder: Path
+) -> None:
+    listed = durable.read_manifest(tiny_folder)["files"]
+    with zipfile.ZipFile(packed) as file:
+        assert file.testzip() is None
+        assert {*file.namelist()} == {*listed, durable.MANIFEST, CARD}
+        for name in (*listed, durable.MANIFEST):
+            assert file.read(name) == (tiny_folder / name).read_bytes()
+    assert not any("run" in name for name in MEMBERS)
+    row = next(iter((tiny_folder / "run").rglob("*.jsonl")), None)
+    assert row is not None
+    assert b"cat sees" not in packed.read_bytes()
+
+
+def test_its_card_names_no_folder(packed: Path, tiny_folder: Path) -> None:
+    own = (tiny_folder / CARD).read_text("utf-8")
+    card = files_of(packed).read(CARD).decode("utf-8")
+    assert "weft translate THIS_FOLDER" in own
+    assert "weft translate THIS_PACK" in card
+    assert "`run/`" in own
+    assert "`run/`" not in card
+    assert card.replace("THIS_PACK", "THIS_FOLDER").rstrip() in own
+
+
+def test_the_same_model_gives_the_same_bytes_wherever_it_lies(
+    packed: Path, tiny_folder: Path, tmp_path: Path
+) -> None:
+    for model in (tiny_folder, packed):
+        pack(model, tmp_path / "again.weft")
+        assert (tmp_path / "again.weft").read_bytes() == packed.read_bytes()
+
+
+def test_it_translates_as_its_folder_does(packed: Path, tiny_folder: Path) -> None:
+    folder, one = weft.load(tiny_folder), weft.load(packed)
+    options = {"n_best": 3, "alignments": folder.can_align}
+    assert one.translate(TEXTS, **options) == folder.translate(TEXTS, **options)
+    assert one.detect("der Hund") == folder.detect("der Hund")
+    assert files_of(packed).digest() == files_of(tiny_folder).digest()
+
+
+def test_its_weights_are_used_where_they_lie(packed: Path) -> None:
+    """Each array is a part of the mapped file, as in a folder."""
+    stored = open_model_folder(packed)
+    arrays = stored.weights(stored_shapes(parameters_of(stored.config)))
+    whole = packed.read_bytes()
+    start = whole.index(stored.files.mapped(WEIGHTS).tobytes())
+    for array in arrays.values():
+        base = array
+        while getattr(base, "base", None) is not None:
+            base = base.base
+        assert isinstance(base, memoryview)
+        assert base.obj is stored.files.mapped(WEIGHTS).obj
+        assert array.ctypes.data % array.itemsize == 0
+    assert start % 64 == 0
+
+
+def test_using_it_writes_nothing(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = packed.read_bytes()
+    weft.load(packed).translate(TEXTS)
+    assert [*packed.parent.iterdir()] == [packed]
+    assert [*tmp_path.iterdir()] == []
+    assert packed.read_bytes() == before
+
+
+def test_one_that_is_replaced_goes_on_as_it_was(packed: Path, tmp_path: Path) -> None:
+    """What is mapped is the file that was opened."""
+    path = tmp_path / "a.weft"
+    path.write_bytes(packed.read_bytes())
+    model = weft.load(path)
+    before = model.translate(TEXTS)
+    with durable.replacing(path) as temporary:
+        temporary.write_bytes(bytes(path.stat().st_size))
+    assert model.translate(TEXTS) == before
+    with pytest.raises(FolderError, match="not a pack"):
+        weft.load(path)
+
+
+def test_a_file_that_no_manifest_lists_stays_out(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
+    folder = copied(tiny_folder, tmp_path)
+    (folder / "shortlist.safetensors").write_bytes(b"secret")
+    (folder / "notes.txt").write_bytes(b"secret")
+    pack(folder, tmp_path / "a.weft")
+    assert b"secret" not in (tmp_path / "a.weft").read_bytes()
+    (folder / CARD).unlink()
+    pack(folder, tmp_path / "a.weft")
+    assert CARD not in files_of(tmp_path / "a.weft")
+    assert weft.load(tmp_path / "a.weft").translate(TEXTS)
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """The files of a model without its run."""
+    out = to / "copy"
+    out.mkdir()
+    for path in folder.iterdir():
+        if path.is_file():
+            (out / path.name).write_bytes(path.read_bytes())
+    return out
+
+
+def test_a_damaged_folder_is_not_packed(tiny_folder: Path, tmp_path: Path) -> None:
+    folder = copied(tiny_folder, tmp_path)
+    content = bytearray((folder / WEIGHTS).read_bytes())
+    content[-1] ^= 1
+    (folder / WEIGHTS).write_bytes(content)
+    with pytest.raises(FolderError, match="differs from the manifest"):
+        pack(folder, tmp_path / "a.weft")
+    assert not (tmp_path / "a.weft").exists()
+
+
+def test_one_that_changes_meanwhile_is_not_packed(
+    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copied(tiny_folder, tmp_path)
+    (tmp_path / "a.weft").write_bytes(b"before")
+
+    def other(path: Path) -> Any:
+        stored = open_model_folder(path)
+        (folder / "config.json").write_bytes(b"{}")
+        return stored
+
+    monkeypatch.setattr("weft.ship.pack.open_model_folder", other)
+    with pytest.raises(FolderError, match="was changed while it was packed"):
+        pack(folder, tmp_path / "a.weft")
+    assert (tmp_path / "a.weft").read_bytes() == b"before"
+    assert {path.name for path in tmp_path.iterdir()} == {"copy", "a.weft"}
+
+
+def test_only_a_file_with_its_ending_is_written(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"model\.zip: .* give .*model\.weft"):
+        pack(tiny_folder, tmp_path / "model.zip")
+    (tmp_path / "a.weft").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        pack(tiny_folder, tmp_path / "a.weft")
+    with pytest.raises(FolderError, match="there is no folder"):
+        pack(tiny_folder, tmp_path / "none" / "a.weft")
+
+
+def test_what_it_holds_is_said_by_what_is_in_it(
+    packed: Path, tiny_folder: Path
+) -> None:
+    said = contents(packed)
+    assert {LANGUAGES, WORDS} <= {*durable.read_manifest(tiny_folder)["files"]}
+    assert "letter groups" in said
+    assert "hashes that detect unseen words" in said
+    assert "overlap" not in said
+    assert "overlap with a test text and unseen words" in contents(tiny_folder)
+    assert said.endswith("no training text, but README.md names its files")
+
+
+@pytest.mark.parametrize("name", ["classifier", "language"])
+def test_other_tasks_have_packs_too(name: str, tmp_path: Path) -> None:
+    folder = Path(__file__).parents[1] / "folder" / "old" / name
+    pack(folder, tmp_path / "a.weft")
+    of_folder, of_pack = load_task(folder), load_task(tmp_path / "a.weft")
+    if name == "classifier":
+        assert of_pack.predictor().classify(TEXTS) == of_folder.predictor().classify(
+            TEXTS
+        )
+        return
+    assert "may write what they were trained on" in contents(tmp_path / "a.weft")
+    for prompt in TEXTS:
+        asked = {"max_new_tokens": 8, "temperature": 1.0, "seed": 3}
+        one = of_pack.predictor().generate(prompt, **asked)
+        assert one == of_folder.predictor().generate(prompt, **asked)
+
+
+def test_a_flipped_bit_anywhere_is_refused(packed: Path, tmp_path: Path) -> None:
+    whole = packed.read_bytes()
+    path = tmp_path / "a.weft"
+    step = len(whole) // 150
+    for place in range(0, len(whole), step):
+        changed = bytearray(whole)
+        changed[place] ^= 4
+        path.write_bytes(changed)
+        with pytest.raises(FolderError, match=r"a\.weft"):
+            open_model_folder(path)
+
+
+def test_a_manifest_of_its_own_is_no_way_out(packed: Path, tmp_path: Path) -> None:
+    """The names that it lists are those of the pack's files."""
+    from weft.folder.archive import write_archive
+
+    files = PackFiles(packed)
+    held = {name: files.mapped(name) for name in MEMBERS if name in files}
+    manifest = json.loads(bytes(held[durable.MANIFEST]))
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    sha256 = hashlib.sha256(b"secret").hexdigest()
+    for name in ("../secret", str(secret), "secret"):
+        manifest["files"][name] = {"size": 6, "sha256": sha256}
+        content = json.dumps(manifest).encode()
+        held[durable.MANIFEST] = memoryview(content)
+        with (tmp_path / "a.weft").open("wb") as file:
+            write_archive(file, held)
+        with pytest.raises(FolderError, match=r"malformed|missing"):
+            open_model_folder(tmp_path / "a.weft")
+        del manifest["files"][name]
