@@ -175,6 +175,9 @@ ship.card: folder run ship.certificate ship.source ship.target ship.written
 ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
  ship.tokenizers ship.written tasks
 ship.exporting: config data folder run ship
+ship.tokenizing: folder ship.source ship.tokenizers
+ship.onnx: config data decoding engine folder predict ship
+ship.onnx.loops:
 ship.huggingface: config data folder predict ship
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve

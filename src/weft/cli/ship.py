@@ -166,6 +166,7 @@ class Form(StrEnum):
 
     WEB = "web"
     HUGGINGFACE = "huggingface"
+    ONNX = "onnx"
 
 
 def export(

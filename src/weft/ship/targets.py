@@ -6,6 +6,7 @@ from weft.ship.target import Target
 
 TARGETS = {
     "huggingface": ("weft.ship.huggingface.target", "HuggingFace"),
+    "onnx": ("weft.ship.onnx.target", "Onnx"),
 }
 
 

@@ -9,7 +9,6 @@ from safetensors.numpy import save_file
 
 from weft.folder.model_folder import (
     ClassificationConfig,
-    LanguageConfig,
     TranslationConfig,
 )
 from weft.ship.huggingface.classes import home_of, why_no_home
@@ -27,8 +26,8 @@ from weft.ship.opened import Opened
 from weft.ship.source import Source
 from weft.ship.target import Asked, Target
 from weft.ship.tensors import make_all
-from weft.ship.tokenizers import hub
 from weft.ship.tokenizers.ids import IdMap
+from weft.ship.tokenizing import ids_around, tokenizer_files
 from weft.ship.written import Written
 
 _OPENED: Mapping[str, type[OpenedByTransformers]] = {
@@ -58,9 +57,9 @@ class HuggingFace(Target):
         if not isinstance(source.config, ClassificationConfig):
             settings = generation_of(source.config, ids, asked)
             _write_json(place / "generation_config.json", settings)
-        for name, content in _tokenizer_files(source, ids).items():
+        for name, content in tokenizer_files(source, ids).items():
             (place / name).write_bytes(content)
-        before, after = _around(source, ids)
+        before, after = ids_around(source, ids)
         loose, why_loose = home.loose(source)
         return Written(
             home.architecture,
@@ -109,31 +108,6 @@ def _config(source: Source, home: Home, ids: IdMap) -> dict[str, Any]:
         config["id2label"] = {str(i): label for i, label in enumerate(own.labels)}
         config["label2id"] = {label: i for i, label in enumerate(own.labels)}
     return config
-
-
-def _tokenizer_files(source: Source, ids: IdMap) -> Mapping[str, bytes]:
-    config = source.config
-    src, tgt = source.tokenizers[0], source.tokenizers[-1]
-    if isinstance(config, TranslationConfig):
-        return hub.translator_files(src, tgt, ids, config.max_src_len)
-    if isinstance(config, LanguageConfig):
-        start = source.task.predictor().start_id
-        return hub.language_model_files(src, start, config.model.max_len)
-    assert isinstance(config, ClassificationConfig)
-    first = config.model.pooling == "first"
-    limit = config.max_len + (1 if first else 0)
-    return hub.classifier_files(src, limit, first_token=first)
-
-
-def _around(source: Source, ids: IdMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the ids that the tokenizer puts before and behind those of a text."""
-    config = source.config
-    if isinstance(config, TranslationConfig):
-        return (), (ids.src_eos,)
-    if isinstance(config, LanguageConfig):
-        return (source.task.predictor().start_id,), ()
-    assert isinstance(config, ClassificationConfig)
-    return ((ids.bos,), ()) if config.model.pooling == "first" else ((), ())
 
 
 def _write_json(path: Path, value: Any) -> None:
