@@ -171,7 +171,9 @@ ship.source: data folder predict tasks
 ship.target: ship.opened ship.source ship.written
 ship.targets: ship.target
 ship.lengths: config
-ship.card: folder run ship.certificate ship.source ship.target ship.written
+ship.licenses:
+ship.own_card: folder run
+ship.card: run ship.certificate ship.licenses ship.own_card ship.source ship.target ship.written
 ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
  ship.tokenizers ship.written tasks
 ship.exporting: config data folder run ship

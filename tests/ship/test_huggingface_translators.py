@@ -69,8 +69,8 @@ def test_the_card_says_what_was_found_and_invents_no_license(tmp_path: Path) -> 
     exported("en-de", tmp_path)
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
     head, body = card.removeprefix("---\n").split("---\n", maxsplit=1)
-    assert 'pipeline_tag: "translation"' in head
-    assert 'language: ["de", "en"]' in head
+    assert "pipeline_tag: translation" in head
+    assert "language:\n  - de\n  - en\n" in head
     assert "license" not in head
     assert "License of the model: none was stated" in body
     assert "5 pairs held out" in body

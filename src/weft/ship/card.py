@@ -1,17 +1,20 @@
-"""The card of a model in another form: the form, what proves it, and the model's own card."""
+"""The card of a model in another form: what it is for a stranger, and what proves it."""
 
-import re
+from collections.abc import Iterable, Iterator
 
-from weft.folder.model_files import read_card
-from weft.run.card import without_folders, without_run
+from weft.run.card import without_folders
 from weft.ship.certificate.report import Certificate
+from weft.ship.licenses import license_of
+from weft.ship.own_card import ON_TEST, OwnCard, read_own_card
 from weft.ship.source import Source
 from weft.ship.target import Asked, Target
 from weft.ship.written import Written
 
-# of a card: what would help in training, and how Weft uses the folder that it was written for
-_HELPS = re.compile(r"^- what would help: .*\n", re.MULTILINE)
 NOT_PROVED = "This form was not compared with the model that it was made from: nothing says that it computes the same."
+# what a stranger asks first, of the sections of a model's own card
+_FIRST = ("What it is good for", ON_TEST)
+# what sections are called where the form has one of that name, too
+_CALLED = {"Notes": "Notes on the training"}
 
 
 def card_of(
@@ -21,46 +24,73 @@ def card_of(
     certificate: Certificate | None,
     asked: Asked,
 ) -> str:
-    """Return the card as Markdown: the head for the program's sites, the form, the certificate, the
-    terms, and the card of the model.
+    """Return the card as Markdown: the head for the program's sites, the use of the form, what the
+    model is good for, the terms, the certificate, and how the model was made.
     """
-    proof = NOT_PROVED if certificate is None else certificate.paragraph()
-    title, own = _own_card(source)
+    own = read_own_card(source.folder, source.task.name)
     parts = [
-        f"# {title}",
-        f"Made by Weft {source.config.weft_version}, in the form {written.form}, {written.precision}.",
-        f"## Use\n\n{target.how_to_use(source, written)}",
-        f"## Is it the same model?\n\n{proof}",
-        f"## Terms\n\n{_terms(asked)}",
+        f"# {own.title}",
+        own.about,
+        f"Here it has the form {written.form}, with weights in {written.precision}, and is used without Weft.",
+        _section("Use", target.how_to_use(source, written)),
+        *_sections(own, first=True),
+        _section("Terms", terms(asked)),
+        _section("Is it the same model?", _proof(certificate)),
     ]
     if written.notes:
-        listed = "\n".join(f"- {note}" for note in written.notes)
-        parts.append(f"## Notes on this form\n\n{listed}")
-    parts.append(own)
-    body = "\n\n".join(part.strip("\n") for part in parts)
+        parts.append(_section("Notes on this form", _bullets(written.notes)))
+    parts += _sections(own, first=False)
+    body = "\n\n".join(part.strip("\n") for part in parts if part)
     return f"{target.card_head(source, asked)}{without_folders(body)}\n"
 
 
 def title_of(source: Source) -> str:
     """Return the title of the model's own card."""
-    title, _ = _own_card(source)
-    return title
+    return read_own_card(source.folder, source.task.name).title
 
 
-def _own_card(source: Source) -> tuple[str, str]:
-    """Return the title of the model's own card, and its sections but that on its use by Weft, one
-    level deeper.
+def terms(asked: Asked) -> str:
+    """Say under which terms the model is had, and its text was: nothing but what was stated."""
+    license = license_of(asked.license)
+    if license is None:
+        model = "none was stated; ask who made the model"
+    elif license.name:
+        model = f"[{license.name}]({license.link})"
+    else:
+        model = license.id
+    data = asked.data_terms or "none were stated"
+    return _bullets(
+        (
+            f"License of the model: {model}",
+            f"Terms of the text that it learned from: {data}",
+        )
+    )
+
+
+def _proof(certificate: Certificate | None) -> str:
+    """Say what was compared and found."""
+    if certificate is None:
+        return NOT_PROVED
+    about = "`parity.json` has all numbers."
+    if any(check.scores and check.first for check in certificate.checks):
+        about += " Where a person gets another text, the other program searches by rules of its own."
+    return f"{certificate.sentence()}\n\n{_bullets(certificate.lines())}\n\n{about}"
+
+
+def _sections(own: OwnCard, first: bool) -> Iterator[str]:
+    """Yield the sections of the model's own card that come first, in the order of `_FIRST`, or
+    else the others.
     """
-    text = read_card(source.folder) or f"# {source.task.name}\n"
-    text = _HELPS.sub("", without_run(text))
-    head, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
-    title, _, about = head.partition("\n")
-    kept = [section for section in sections if not section.startswith("## Use\n")]
-    deeper = re.sub(r"^(?=#+ )", "#", "".join(kept), flags=re.MULTILINE)
-    return title.lstrip("# "), f"## The model\n\n{about.strip()}\n\n{deeper}"
+    rest = (heading for heading in own.sections if heading not in _FIRST)
+    for heading in _FIRST if first else rest:
+        content = own.sections.get(heading, "")
+        if content:
+            yield _section(_CALLED.get(heading, heading), content)
 
 
-def _terms(asked: Asked) -> str:
-    license = asked.license or "none was stated; ask who made the model"
-    terms = asked.data_terms or "none were stated"
-    return f"- License of the model: {license}\n- Terms of the text that it learned from: {terms}"
+def _section(heading: str, content: str) -> str:
+    return f"## {heading}\n\n{content}"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -24,6 +24,7 @@ from weft.ship.certificate.reference import reference_of
 from weft.ship.certificate.report import CHECKS, Certificate, Check
 from weft.ship.certificate.trial import Trial, trial_of
 from weft.ship.certificate.used import scores_of, used_by_weft
+from weft.ship.licenses import LICENSE, license_of
 from weft.ship.source import Source, open_source
 from weft.ship.target import Asked, Target, refuse_missing
 from weft.ship.written import Written
@@ -77,6 +78,7 @@ def export(
         raise UsageError(
             f"--precision {asked.precision}: --to {target.name} has {' and '.join(target.precisions)}"
         )
+    license = license_of(asked.license)
     refuse_missing(target, asked.is_certified)
     stages.enter("loading the model")
     source = open_source(folder)
@@ -95,6 +97,8 @@ def export(
             certificate = certify(source, target, written, place, trial)
             _refuse_failed(folder, certificate)
             durable.write_json(place / PARITY, certificate.to_json())
+        if license is not None and license.file is not None:
+            durable.write_bytes(place / LICENSE, license.file.read_bytes())
         card = card_of(source, target, written, certificate, asked)
         durable.write_text(place / CARD, card)
         size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())

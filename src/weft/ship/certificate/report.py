@@ -82,13 +82,9 @@ class Certificate:
         ]
         return lines
 
-    def paragraph(self) -> str:
-        """Say what was compared and found, in one paragraph for a card."""
+    def sentence(self) -> str:
+        """Say in a sentence what was compared, and by what."""
         packages = ", ".join(
             f"{name} {version}" for name, version in self.versions.items()
         )
-        found = "; ".join(self.lines())
-        return (
-            f"This form ({self.form}, {self.precision}) was compared with the model that it was made from, "
-            f"by {packages}, on {self.text}. {found[0].upper()}{found[1:]}. parity.json has the numbers."
-        )
+        return f"It was compared with the model that it was made from, by {packages}, on {self.text}:"

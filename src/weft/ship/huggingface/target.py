@@ -7,6 +7,7 @@ from typing import Any
 
 from safetensors.numpy import save_file
 
+from weft.folder import durable
 from weft.folder.model_folder import (
     ClassificationConfig,
     TranslationConfig,
@@ -52,7 +53,8 @@ class HuggingFace(Target):
         ids = home.ids(source)
         tensors = home.tensors(source)
         arrays = make_all(tensors, source.arrays)
-        save_file(arrays, place / WEIGHTS, metadata={"format": "pt"})
+        with durable.replacing(place / WEIGHTS) as temporary:
+            save_file(arrays, temporary, metadata={"format": "pt"})
         _write_json(place / "config.json", _config(source, home, ids))
         if not isinstance(source.config, ClassificationConfig):
             settings = generation_of(source.config, ids, asked)
