@@ -167,7 +167,7 @@ ship.tokenizers: data ship.tokenizers
 ship.tensors:
 ship.opened: ship.tensors
 ship.written: ship.opened ship.tensors ship.tokenizers
-ship.source: data folder predict tasks
+ship.source: config data folder predict tasks
 ship.target: ship.opened ship.source ship.written
 ship.targets: ship.target
 ship.lengths: config
@@ -181,6 +181,7 @@ ship.tokenizing: folder ship.source ship.tokenizers
 ship.onnx: config data decoding engine folder predict ship
 ship.onnx.loops:
 ship.huggingface: config data folder predict ship
+ship.ctranslate2: config data folder kernels predict ship
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve
 serve.service: data decoding inspection predict serve

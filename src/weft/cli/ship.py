@@ -167,6 +167,7 @@ class Form(StrEnum):
     WEB = "web"
     HUGGINGFACE = "huggingface"
     ONNX = "onnx"
+    CTRANSLATE2 = "ctranslate2"
 
 
 def export(

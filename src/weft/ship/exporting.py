@@ -27,6 +27,7 @@ from weft.ship.certificate.used import scores_of, used_by_weft
 from weft.ship.licenses import LICENSE, license_of
 from weft.ship.source import Source, open_source
 from weft.ship.target import Asked, Target, refuse_missing
+from weft.ship.tokenizing import why_no_tokenizer
 from weft.ship.written import Written
 
 PARITY = "parity.json"
@@ -82,7 +83,7 @@ def export(
     refuse_missing(target, asked.is_certified)
     stages.enter("loading the model")
     source = open_source(folder)
-    if reason := target.why_not(source):
+    if reason := target.why_not(source) or why_no_tokenizer(source):
         raise UsageError(f"{folder}: has no home in {target.name}: {reason}")
     trial = None
     if asked.is_certified:
@@ -114,7 +115,7 @@ def certify(
     """
     stages.enter("reading it back")
     opened = target.open(source, place, written)
-    reference = reference_of(source.task)
+    reference = reference_of(source.task, opened.bans_first)
     tokenizers = source.tokenizers
     exact = written.is_exact
     tolerance = written.tolerance if exact else None
@@ -164,7 +165,13 @@ def _with_example(check: Check, use: Callable[[], Check]) -> Check:
     """Return a check that did not pass with a text that comes out otherwise, where one does."""
     if check.name in _SHOW or check.name == "beam":
         return check
-    example = use().first
+    try:
+        example = use().first
+    except (
+        RuntimeError,
+        ValueError,
+    ) as error:  # what is damaged may not even be computed
+        example = f"{type(error).__name__}: {error}"
     if not example:
         return check
     return replace(check, first=f"{check.first}; for example {example}")

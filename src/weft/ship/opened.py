@@ -37,10 +37,13 @@ class Opened(ABC):
     """A model as the other program has it. All ids are in that program's numbers.
 
     `unchecked` says of each of a certificate's checks that cannot be made there why not: its keys
-    are of `CHECKS`. `versions` are of the packages that computed.
+    are of `CHECKS`. `versions` are of the packages that computed. With `bans_first` ids that are
+    never written have no share in the softmax there; else, as in Weft, they have one, and are left
+    out then.
     """
 
     unchecked: ClassVar[Mapping[str, str]] = {}
+    bans_first: ClassVar[bool] = False
 
     @property
     @abstractmethod

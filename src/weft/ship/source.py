@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.config import Section
 from weft.data.tokenizer import Tokenizer
 from weft.errors import UsageError
 from weft.folder.arrays import Arrays
@@ -47,6 +48,15 @@ class Source:
         """Return the content of the folder's config.json."""
         config: FolderConfig = self.task.config
         return config
+
+    @property
+    def shape(self) -> Section:
+        """Return the shape of the model: the config's section `model`."""
+        config = self.config
+        assert isinstance(
+            config, TranslationConfig | LanguageConfig | ClassificationConfig
+        )
+        return config.model
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, ...]:

@@ -36,7 +36,7 @@ class Tensor:
     def made(self, arrays: Arrays) -> Array:
         """Make the array from Weft's."""
         parts = [arrays[name] for name in self.of]
-        return np.ascontiguousarray(self.make(*parts))
+        return np.asarray(self.make(*parts), order="C")
 
     def found(self, array: Array) -> Parts:
         """Return Weft's arrays as they stand in an array of the other program's."""

@@ -12,6 +12,14 @@ from weft.ship.tokenizers import hub
 from weft.ship.tokenizers.ids import IdMap
 
 
+def why_no_tokenizer(source: Source) -> str:
+    """Say through which step of Weft's own a text goes, and how a model does without it; "" where
+    other programs can read as the model does.
+    """
+    key = "tokenizer" if source.is_joint else "tokenizer.src"
+    return hub.steps_in_the_way(source.tokenizers[0], key)
+
+
 def tokenizer_files(source: Source, ids: IdMap) -> Mapping[str, bytes]:
     """Return the files of the tokenizer, names to contents. Raises UsageError where a text goes
     through steps that other programs have not.

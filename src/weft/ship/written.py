@@ -11,6 +11,8 @@ from weft.ship.tokenizers.ids import IdMap
 
 # the largest difference of logits that rounding alone makes in float32
 TOLERANCE = 1e-4
+# added to the logits of ids that are never written
+NEVER = -1e9
 
 
 @dataclass(frozen=True)

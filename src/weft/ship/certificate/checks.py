@@ -252,7 +252,8 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
 
 def _bits(array: Array) -> NDArray[np.uint8 | np.uint16 | np.uint32 | np.uint64]:
     """Return an array's numbers as whole ones of the same size."""
-    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    return bits.reshape(array.shape)  # a single number has become a row of one
 
 
 def largest_difference(found: Array, wanted: Array) -> float:

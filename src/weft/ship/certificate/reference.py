@@ -5,6 +5,7 @@ Ids are Weft's own. Shapes: T target ids, L ids, V vocabulary, C labels.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from weft.decoding.search import search_all
 from weft.decoding.sentences import BeamSettings, Sentence
 from weft.engine.plain import PlainTransformer
 from weft.engine.plain_models import PlainClassifier, PlainWriter
+from weft.engine.weights import Weights
 from weft.predict.settings import BANNED
 from weft.ship.opened import Floats, Row, Wanted
+from weft.ship.written import NEVER
 from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import Task
@@ -36,11 +39,16 @@ class Reference(ABC):
 
 
 class TranslatorReference(Reference):
-    """A translator: its searches are those of `weft translate`."""
+    """A translator: its searches are those of `weft translate`.
 
-    def __init__(self, task: Translation) -> None:
+    With `bans_first` ids that are never written have no share in the softmax.
+    """
+
+    def __init__(self, task: Translation, bans_first: bool = False) -> None:
         assert task.weights is not None
         self.model = PlainTransformer(task.weights)
+        if bans_first:
+            task = replace(task, weights=_without_banned(task.weights))
         self.searcher = task.predictor().searcher
 
     def logits(self, row: Row) -> Floats:
@@ -106,14 +114,26 @@ class ClassifierReference(Reference):
         return logits
 
 
-def reference_of(task: Task[Any, Any]) -> Reference:
-    """Return the model of a task as Weft computes it."""
+def reference_of(task: Task[Any, Any], bans_first: bool = False) -> Reference:
+    """Return the model of a task as Weft computes it; `bans_first` as `Opened` has it."""
     if isinstance(task, Translation):
-        return TranslatorReference(task)
+        return TranslatorReference(task, bans_first)
     if isinstance(task, LanguageModelling):
         return WriterReference(task)
     assert isinstance(task, Classification)
     return ClassifierReference(task)
+
+
+def _without_banned(weights: Weights) -> Weights:
+    """Return the same model with logits that leave ids that are never written no probability."""
+    projection = weights.projection
+    assert projection is not None
+    size = len(projection.stored)
+    bias = np.zeros(size, np.float32)
+    if projection.bias is not None:
+        bias = projection.bias.copy()
+    bias[list(BANNED)] = NEVER
+    return replace(weights, projection=replace(projection, bias=bias))
 
 
 def _most_probable(logits: NDArray[Any]) -> int:

@@ -24,9 +24,8 @@ from weft.ship.source import Source
 from weft.ship.tensors import Tensor, constant, permuted, placed, reshaped, same
 from weft.ship.tokenizers import ids as id_maps
 from weft.ship.tokenizers.ids import IdMap
+from weft.ship.written import NEVER
 
-# added to the logits of ids that are never written
-NEVER = -1e9
 # positions up to which a table of computed ones is worth its size
 _TABLE = 2048
 _ATTENTIONS = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}

@@ -127,17 +127,24 @@ def refuse_steps(tokenizer: Tokenizer, key: str) -> None:
     """Raise UsageError where a text goes through a step before the tokenizer's own file, which no
     other program has. `key` names the tokenizer's section in the recipe.
     """
+    if reason := steps_in_the_way(tokenizer, key):
+        raise UsageError(reason)
+
+
+def steps_in_the_way(tokenizer: Tokenizer, key: str) -> str:
+    """Say which step that is; "" where the file is all."""
     settings = tokenizer.settings
     if has_spaced_words(settings):
-        raise UsageError(
+        return (
             f'{key}.words = "{settings.words}": only Weft cuts text so; '
             'train with words = "unicode", or use the model with Weft'
         )
     if settings.simplified:
-        raise UsageError(
+        return (
             f"{key}.simplified = true: only Weft converts text so; "
             "train with simplified = false, or use the model with Weft"
         )
+    return ""
 
 
 def _tree(tokenizer: Tokenizer) -> Tree:
