@@ -34,7 +34,7 @@ from weft.engine.weights import (
 
 NORM_EPS = 1e-5
 SCALES = ".scales"
-_BASE = 10_000.0  # of the wave lengths of positions
+WAVE_BASE = 10_000.0  # of the wave lengths of positions
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -237,7 +237,7 @@ def sinusoids(num_positions: int, d_model: int) -> Floats:
     """
     position = np.arange(num_positions, dtype=np.float64)
     dimension = np.arange(0, d_model, 2, dtype=np.float64)  # 2i
-    frequency = _BASE ** (-dimension / d_model)
+    frequency = WAVE_BASE ** (-dimension / d_model)
     angle = position[:, None] * frequency
     pairs = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
     return pairs.reshape(num_positions, -1).astype(np.float32)
@@ -255,5 +255,5 @@ def angles(num_positions: int, head_dim: int) -> tuple[Floats, Floats]:
 def rotary_frequencies(head_dim: int) -> Floats:
     """Compute by what each pair's angle grows from one position to the next, (d / 2)."""
     dimension = np.arange(0, head_dim, 2, dtype=np.float32)
-    frequency: Floats = np.float32(_BASE) ** (-dimension / np.float32(head_dim))
+    frequency: Floats = np.float32(WAVE_BASE) ** (-dimension / np.float32(head_dim))
     return frequency
