@@ -168,7 +168,6 @@ class Form(StrEnum):
     HUGGINGFACE = "huggingface"
     ONNX = "onnx"
     CTRANSLATE2 = "ctranslate2"
-    GGUF = "gguf"
 
 
 def export(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.config import Section
-from weft.data.tokenizer import Tokenizer
+from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.errors import UsageError
 from weft.folder.arrays import Arrays
 from weft.folder.layout import SCALES
@@ -62,6 +62,14 @@ class Source:
     def tokenizers(self) -> tuple[Tokenizer, ...]:
         """Return the tokenizers, the source's first."""
         return tuple(self.task.tokenizers)
+
+    @property
+    def start_id(self) -> int:
+        """Return the id that a text of a language model begins with: bos, or, as one stream is cut
+        anywhere, the eos of the text before.
+        """
+        assert isinstance(self.config, LanguageConfig)
+        return BOS_ID if self.config.packing == "packed" else EOS_ID
 
     @property
     def is_joint(self) -> bool:

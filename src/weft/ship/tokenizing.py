@@ -30,9 +30,7 @@ def tokenizer_files(source: Source, ids: IdMap) -> Mapping[str, bytes]:
     if isinstance(config, TranslationConfig):
         return hub.translator_files(src, tgt, ids, config.max_src_len)
     if isinstance(config, LanguageConfig):
-        predictor = source.task.predictor()
-        start = predictor.start_id
-        return hub.language_model_files(src, start, config.model.max_len)
+        return hub.language_model_files(src, source.start_id, config.window_len)
     assert isinstance(config, ClassificationConfig)
     first = config.model.pooling == "first"
     limit = config.max_len + (1 if first else 0)
@@ -45,6 +43,6 @@ def ids_around(source: Source, ids: IdMap) -> tuple[tuple[int, ...], tuple[int, 
     if isinstance(config, TranslationConfig):
         return (), (ids.src_eos,)
     if isinstance(config, LanguageConfig):
-        return (source.task.predictor().start_id,), ()
+        return (source.start_id,), ()
     assert isinstance(config, ClassificationConfig)
     return ((ids.bos,), ()) if config.model.pooling == "first" else ((), ())

@@ -16,10 +16,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from weft.config import Seq2SeqSection
+from weft.config import LayerShape, Seq2SeqSection
 from weft.folder.model_folder import TranslationConfig
-from weft.predict.weights import sinusoids
-from weft.ship.huggingface.home import Home, Reasons, differing, layer_norm, linear
+from weft.ship.huggingface.home import (
+    Home,
+    Reasons,
+    differing,
+    layer_norm,
+    linear,
+    positions,
+)
 from weft.ship.source import Source
 from weft.ship.tensors import Tensor, constant, permuted, placed, reshaped, same
 from weft.ship.tokenizers import ids as id_maps
@@ -28,7 +34,8 @@ from weft.ship.written import NEVER
 
 # positions up to which a table of computed ones is worth its size
 _TABLE = 2048
-_ATTENTIONS = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
+_SELF = {"self_attn": "self_attention"}
+_BOTH = {**_SELF, "encoder_attn": "cross_attention"}
 # the axis that has the numbers of the model's vectors, by the end of an array's name; the axis of
 # what lies between two maps, such as heads, has them not
 _VECTORS = {
@@ -44,24 +51,21 @@ _VECTORS = {
     "norm.bias": 0,
     "shared.weight": 1,
     "embed_tokens.weight": 1,
+    "embed_positions.weight": 1,
     "lm_head.weight": 1,
 }
-_MAPS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
+MAPS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
 
 
 class BartLike(Home):
     """The parts that the three classes have alike."""
 
+    task: ClassVar[str] = "translation"
     auto_class: ClassVar[str] = "AutoModelForSeq2SeqLM"
     norm_first: ClassVar[bool]
 
     def reasons(self, source: Source) -> Reasons:
-        config = source.config
-        if not isinstance(config, TranslationConfig):
-            yield "it is no translator"
-            return
-        shape = config.model
-        assert isinstance(shape, Seq2SeqSection)
+        shape = _shape(source)
         yield from differing(
             shape,
             norm_first=(self.norm_first,),
@@ -119,8 +123,8 @@ class BartLike(Home):
         found = [
             *self._tables(source),
             *self._positions(source),
-            *_stack("model.encoder", "encoder", shape.num_encoder_layers, shape),
-            *_stack("model.decoder", "decoder", shape.num_decoder_layers, shape),
+            *bart_stack("encoder", shape.num_encoder_layers, shape, _SELF),
+            *bart_stack("decoder", shape.num_decoder_layers, shape, _BOTH),
         ]
         if shape.norm_first:
             for side in ("encoder", "decoder"):
@@ -163,10 +167,7 @@ class BartLike(Home):
         shape = _shape(source)
         for side, own in (("encoder", "src_embedding"), ("decoder", "tgt_embedding")):
             name = f"model.{side}.embed_positions.weight"
-            if shape.positions == "learned":
-                yield same(name, f"{own}.positions.table")
-            else:
-                yield constant(name, sinusoids(shape.max_len, shape.d_model))
+            yield positions(name, own, shape)
 
 
 class Blenderbot(BartLike):
@@ -263,19 +264,26 @@ def sines_first(tensor: Tensor, d_model: int) -> Tensor:
     return tensor
 
 
-def _stack(name: str, of: str, count: int, shape: Seq2SeqSection) -> Iterator[Tensor]:
-    """Yield the arrays of an encoder's or a decoder's layers."""
+def bart_stack(
+    side: str,
+    count: int,
+    shape: LayerShape,
+    attentions: Mapping[str, str] = _SELF,
+) -> Iterator[Tensor]:
+    """Yield the arrays of an encoder's or a decoder's layers; `attentions` are the names of their
+    attentions there to Weft's.
+    """
     for number in range(count):
-        yield from _layer(f"{name}.layers.{number}", f"{of}.{number}", shape)
+        name = f"model.{side}.layers.{number}"
+        yield from _layer(name, f"{side}.{number}", shape, attentions)
 
 
-def _layer(name: str, of: str, shape: Seq2SeqSection) -> Iterator[Tensor]:
-    attentions = dict(_ATTENTIONS)
-    if of.startswith("encoder"):
-        del attentions["encoder_attn"]
+def _layer(
+    name: str, of: str, shape: LayerShape, attentions: Mapping[str, str]
+) -> Iterator[Tensor]:
     norms = [*(f"{part}_layer_norm" for part in attentions), "final_layer_norm"]
     for part, own in attentions.items():
-        for map_name, own_map in _MAPS.items():
+        for map_name, own_map in MAPS.items():
             yield from linear(
                 f"{name}.{part}.{map_name}",
                 f"{of}.{own}.{own_map}",

@@ -3,8 +3,9 @@
 from typing import Any
 
 from weft.data.tokenizer import BOS_ID, PAD_ID, UNK_ID
-from weft.folder.model_folder import FolderConfig, LanguageConfig, TranslationConfig
+from weft.folder.model_folder import LanguageConfig, TranslationConfig
 from weft.ship.lengths import most_new_tokens, penalty_by_length
+from weft.ship.source import Source
 from weft.ship.target import Asked
 from weft.ship.tokenizers.ids import IdMap
 
@@ -12,8 +13,9 @@ from weft.ship.tokenizers.ids import IdMap
 _BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 
-def generation_of(config: FolderConfig, ids: IdMap, asked: Asked) -> dict[str, Any]:
+def generation_of(source: Source, ids: IdMap, asked: Asked) -> dict[str, Any]:
     """Return the content of generation_config.json; a classifier has none."""
+    config = source.config
     banned = ids.to("tgt", _BANNED).tolist()
     found = {
         "pad_token_id": ids.pad,
@@ -24,7 +26,14 @@ def generation_of(config: FolderConfig, ids: IdMap, asked: Asked) -> dict[str, A
     if isinstance(config, TranslationConfig):
         return {**found, "decoder_start_token_id": ids.bos, **_beam(config, asked)}
     assert isinstance(config, LanguageConfig)
-    return {**found, **_sampling(config)}
+    return {**found, "bos_token_id": source.start_id, **_sampling(config)}
+
+
+def of_pipeline(config: LanguageConfig) -> dict[str, Any]:
+    """Return what config.json must say for version 4, whose pipeline for text has settings of its
+    own that go before those of generation_config.json.
+    """
+    return {"text-generation": {"max_new_tokens": None, **_sampling(config)}}
 
 
 def _beam(config: TranslationConfig, asked: Asked) -> dict[str, Any]:
@@ -46,8 +55,8 @@ def _sampling(config: LanguageConfig) -> dict[str, Any]:
     decoding = config.decoding
     found: dict[str, Any] = {
         "do_sample": decoding.temperature > 0,
-        "max_new_tokens": decoding.max_new_tokens,
         "repetition_penalty": decoding.repetition_penalty,
+        **_limit(config),
     }
     if decoding.temperature > 0:
         # what is not set there has a value of the library's own
@@ -57,3 +66,12 @@ def _sampling(config: LanguageConfig) -> dict[str, Any]:
     if decoding.temperature > 0 and decoding.min_p is not None:
         found["min_p"] = decoding.min_p
     return found
+
+
+def _limit(config: LanguageConfig) -> dict[str, int]:
+    """Return the recipe's limit on new tokens, where it leaves half of the window to what they
+    continue; else the window is the limit of both, since nothing beyond it was trained.
+    """
+    limit = config.decoding.max_new_tokens
+    window = config.window_len
+    return {"max_new_tokens": limit} if limit <= window // 2 else {"max_length": window}

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft.config import LayerShape
+from weft.predict.weights import sinusoids
 from weft.ship.source import Source
 from weft.ship.tensors import Tensor, constant, same
 from weft.ship.tokenizers.ids import IdMap
@@ -21,8 +22,10 @@ class Home(ABC):
     """A class of transformers.
 
     `architecture` is the class, `model_type` the name of its config, `auto_class` what opens it.
+    `task` is that of the models that may fit.
     """
 
+    task: ClassVar[str]
     architecture: ClassVar[str]
     model_type: ClassVar[str]
     auto_class: ClassVar[str]
@@ -63,6 +66,18 @@ def differing(shape: LayerShape, **taken: Sequence[Any]) -> Reasons:
             yield f"it needs model.{key} = {listed}, not {json.dumps(own)}"
 
 
+def mapped(
+    name: str, of: str, maps: Mapping[str, str], shape: LayerShape
+) -> Iterator[Tensor]:
+    """Yield the arrays of linear maps, the names there to Weft's, in a class that has biases where
+    the model has.
+    """
+    for there, own in maps.items():
+        yield same(f"{name}.{there}.weight", f"{of}.{own}.weight")
+        if shape.bias:
+            yield same(f"{name}.{there}.bias", f"{of}.{own}.bias")
+
+
 def linear(name: str, of: str, bias: bool, outputs: int) -> Iterator[Tensor]:
     """Yield the arrays of a linear map; its bias is zeros where the model has none."""
     yield same(f"{name}.weight", f"{of}.weight")
@@ -75,3 +90,10 @@ def linear(name: str, of: str, bias: bool, outputs: int) -> Iterator[Tensor]:
 def layer_norm(name: str, of: str, shape: LayerShape) -> Iterator[Tensor]:
     """Yield the arrays of a LayerNorm; its bias is zeros where the model has none."""
     yield from linear(name, of, shape.bias, shape.d_model)
+
+
+def positions(name: str, of: str, shape: LayerShape) -> Tensor:
+    """Return a table of positions: the learned one, or what Weft computes."""
+    if shape.positions == "learned":
+        return same(name, f"{of}.positions.table")
+    return constant(name, sinusoids(shape.max_len, shape.d_model))

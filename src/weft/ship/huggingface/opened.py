@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.folder.arrays import read_arrays
+from weft.predict.classifier import THRESHOLD
 from weft.ship.certificate.used import NEW_TOKENS
 from weft.ship.opened import Floats, Opened, Row, Wanted
 from weft.ship.target import load, versions_of
@@ -65,6 +66,7 @@ class OpenedByTransformers(Opened):
                 length_penalty=0.0,
                 max_new_tokens=rows[places[0]].limit,
                 do_sample=False,
+                repetition_penalty=1.0,
             )
             found |= zip(places, outputs, strict=True)
         return [found[place] for place in range(len(rows))]
@@ -78,6 +80,15 @@ class OpenedByTransformers(Opened):
 
     def _use(self, texts: list[str]) -> list[Any]:
         raise NotImplementedError
+
+    def _pipeline(self, task: str, **settings: Any) -> Any:
+        transformers = load("transformers")
+        return transformers.pipeline(
+            task,
+            model=self.model,
+            tokenizer=self.tokenizer,
+            **settings,
+        )
 
     def _generate(self, inputs: Mapping[str, Any], **settings: Any) -> list[list[int]]:
         """Return the new ids of each row, without the end."""
@@ -101,42 +112,46 @@ class OpenedTranslator(OpenedByTransformers):
 
 
 class OpenedWriter(OpenedByTransformers):
-    """A language model; what a person gets is compared without chance."""
+    """A language model: beginnings are continued by the library's pipeline, without chance."""
 
     def _use(self, texts: list[str]) -> list[Any]:
-        found = []
-        for text in texts:
-            inputs = self.tokenizer(text, return_tensors="pt")
-            (ids,) = self._generate(
-                inputs,
-                do_sample=False,
-                max_new_tokens=NEW_TOKENS,
-            )
-            found.append(self.decode(ids))
-        return found
+        pipeline = self._pipeline("text-generation")
+        answers = pipeline(
+            texts,
+            do_sample=False,
+            max_new_tokens=NEW_TOKENS,
+            return_full_text=False,
+        )
+        return [found["generated_text"] for (found,) in answers]
 
 
 class OpenedClassifier(OpenedByTransformers):
-    """A classifier: texts become labels, by the library's pipeline."""
+    """A classifier: texts become labels by the library's pipeline, which takes no text that is
+    empty.
+    """
 
     def _use(self, texts: list[str]) -> list[Any]:
-        pipeline = load("transformers").pipeline(
+        pipeline = self._pipeline(
             "text-classification",
-            model=self.model,
-            tokenizer=self.tokenizer,
-            top_k=None,
+            truncation=True,
         )
-        several = self.model.config.problem_type == "multi_label_classification"
-        answers = pipeline(texts, truncation=True)
-        return [_labels(answer, several) for answer in answers]
+        found = []
+        for text in texts:
+            labels: list[str] = []
+            if self.encode(text):
+                answer = pipeline(text, top_k=None)
+                labels = self._labels(answer)
+            found.append(labels)
+        return found
 
-
-def _labels(answer: Sequence[Mapping[str, Any]], several: bool) -> list[str]:
-    if several:
-        given = [found for found in answer if found["score"] >= 0.5]
-    else:
-        given = [max(answer, key=lambda found: found["score"])]
-    return [found["label"] for found in given]
+    def _labels(self, answer: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return the labels that hold, in the model's order."""
+        config = self.model.config
+        scores = {found["label"]: found["score"] for found in answer}
+        if config.problem_type != "multi_label_classification":
+            return [max(scores, key=lambda label: scores[label])]
+        held = [label for label, score in scores.items() if score >= THRESHOLD]
+        return sorted(held, key=lambda label: config.label2id[label])
 
 
 def _alike(rows: Sequence[Wanted]) -> Iterator[list[int]]:

@@ -12,17 +12,15 @@ import numpy as np
 
 from weft.config import Seq2SeqSection
 from weft.folder.model_folder import TranslationConfig
+from weft.predict.weights import NORM_EPS, WAVE_BASE
 from weft.ship.certificate.checks import largest_difference
 from weft.ship.huggingface.home import Home, Reasons
+from weft.ship.huggingface.takes import ACTIVATIONS, GATED
 from weft.ship.source import Source
 from weft.ship.tensors import Array, Tensor, placed, same, shifted
 from weft.ship.tokenizers import ids as id_maps
 from weft.ship.tokenizers.ids import IdMap
 
-NORM_EPS = 1e-5
-ROPE_THETA = 10_000.0  # the base of Weft's angles
-# what the class calls the activation of a gate
-_ACTIVATIONS = {"geglu": "gelu", "swiglu": "silu"}
 _MAPS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "o_proj": "output"}
 _FEED_FORWARD = {"gate_proj": "gate", "up_proj": "inner", "down_proj": "outer"}
 # the sublayers by the names of their norms there, in Weft's order
@@ -37,24 +35,20 @@ _ATTENTIONS = {"self_attn": "self_attention", "cross_attn": "cross_attention"}
 class T5Gemma(Home):
     """The modern block as an encoder-decoder."""
 
+    task: ClassVar[str] = "translation"
     architecture: ClassVar[str] = "T5GemmaForConditionalGeneration"
     model_type: ClassVar[str] = "t5gemma"
     auto_class: ClassVar[str] = "AutoModelForSeq2SeqLM"
 
     def reasons(self, source: Source) -> Reasons:
-        config = source.config
-        if not isinstance(config, TranslationConfig):
-            yield "it is no translator"
-            return
-        shape = config.model
-        assert isinstance(shape, Seq2SeqSection)
+        shape = _shape(source)
         if shape.norm != "rms" or not shape.sandwich_norm:
             yield "its norms are others (it takes norm = rms with sandwich_norm)"
         if shape.query_key_norm:
             yield "it has norms of queries and keys (model.query_key_norm)"
         if shape.embedding_norm:
             yield "it has a norm of embeddings (model.embedding_norm)"
-        if shape.activation not in _ACTIVATIONS:
+        if shape.activation not in GATED:
             yield f'model.activation = "{shape.activation}" (it takes geglu and swiglu)'
         if shape.positions != "rotary":
             yield f'model.positions = "{shape.positions}" (it takes rotary)'
@@ -157,11 +151,11 @@ def _module(
         "num_key_value_heads": shape.key_value_heads,
         "head_dim": shape.dim_of_head,
         "query_pre_attn_scalar": shape.dim_of_head,
-        "hidden_activation": _ACTIVATIONS[shape.activation],
+        "hidden_activation": ACTIVATIONS[shape.activation],
         "max_position_embeddings": shape.max_len,
         # version 4 reads the one, version 5 the other
-        "rope_theta": ROPE_THETA,
-        "rope_parameters": {"rope_type": "default", "rope_theta": ROPE_THETA},
+        "rope_theta": WAVE_BASE,
+        "rope_parameters": {"rope_type": "default", "rope_theta": WAVE_BASE},
         "rms_norm_eps": NORM_EPS,
         "attention_bias": False,
         "attn_logit_softcapping": None,

@@ -10,10 +10,11 @@ from safetensors.numpy import save_file
 from weft.folder import durable
 from weft.folder.model_folder import (
     ClassificationConfig,
+    LanguageConfig,
     TranslationConfig,
 )
 from weft.ship.huggingface.classes import home_of, why_no_home
-from weft.ship.huggingface.generation import generation_of
+from weft.ship.huggingface.generation import generation_of, of_pipeline
 from weft.ship.huggingface.head import head_of
 from weft.ship.huggingface.home import Home
 from weft.ship.huggingface.opened import (
@@ -57,7 +58,7 @@ class HuggingFace(Target):
             save_file(arrays, temporary, metadata={"format": "pt"})
         _write_json(place / "config.json", _config(source, home, ids))
         if not isinstance(source.config, ClassificationConfig):
-            settings = generation_of(source.config, ids, asked)
+            settings = generation_of(source, ids, asked)
             _write_json(place / "generation_config.json", settings)
         for name, content in tokenizer_files(source, ids).items():
             (place / name).write_bytes(content)
@@ -104,6 +105,9 @@ def _config(source: Source, home: Home, ids: IdMap) -> dict[str, Any]:
     own = source.config
     if isinstance(own, TranslationConfig):
         config["decoder_start_token_id"] = ids.bos
+    if isinstance(own, LanguageConfig):
+        config["bos_token_id"] = source.start_id
+        config["task_specific_params"] = of_pipeline(own)
     if isinstance(own, ClassificationConfig):
         several = "multi_label" if own.multi_label else "single_label"
         config["problem_type"] = f"{several}_classification"
@@ -132,7 +136,7 @@ _WRITE = """\
 _CLASSIFY = """\
     from transformers import pipeline
 
-    classify = pipeline("text-classification", "THIS_FOLDER")
+    classify = pipeline("text-classification", "THIS_FOLDER", truncation=True)
     print(classify("A text."))"""
 _USE = {
     "translation": _TRANSLATE,
