@@ -56,6 +56,7 @@ class Folder:
                 length_penalty=0.0,
                 max_new_tokens=limit,
                 do_sample=False,
+                repetition_penalty=1.0,
             ).tolist()
         before = 1 if self.model.config.is_encoder_decoder else len(ids)
         end = self.model.generation_config.eos_token_id

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import random_models
+import weft
+from homes import CLASSIFIERS, WRITERS
 from weft.data.tokenizer import EOS_ID
 from weft.folder.arrays import read_arrays
 from weft.ship.certificate.reference import reference_of
@@ -95,12 +97,14 @@ class InTransformers4(Opened):
         ]
 
     def use(self, texts: Sequence[str]) -> list[Any]:
-        return [self.pipeline(text) for text in texts]
+        answers = [self.pipeline(text)[0] for text in texts]
+        # a translation, a beginning with what is drawn for it, or a label
+        return [next(iter(answer.values())) for answer in answers]
 
-    def pipeline(self, text: str, **settings: Any) -> Any:
+    def pipeline(self, text: str, **settings: Any) -> list[Any]:
         """What the version's own pipeline gives."""
-        (answer,) = self.ask("use", text=text, settings=settings)
-        return answer["translation_text"]
+        found: list[Any] = self.ask("use", text=text, settings=settings)
+        return found
 
 
 class Transformers4(HuggingFace):
@@ -131,20 +135,66 @@ def process() -> Iterator["subprocess.Popen[str]"]:
         running.stdin.close()
 
 
+def proved(
+    case: Sequence[str], task: str, place: Path, process: "subprocess.Popen[str]"
+) -> tuple[Any, InTransformers4]:
+    """The certificate that the other process made, and the folder as it has it."""
+    name, *settings = case
+    folder = random_models.write_folder(name, place / "model", *settings)
+    dev = random_models.write_dev(task, place)
+    out = place / "out"
+    made = export(folder, Transformers4(process), out, [dev])
+    assert made.certificate is not None
+    assert made.certificate.versions["transformers"].startswith("4.")
+    return made, InTransformers4(process, out, _opens(folder))
+
+
 @pytest.mark.parametrize("case", TRANSLATORS)
 def test_a_translator_is_the_same_model_in_transformers_4(
     case: str, tmp_path: Path, process: "subprocess.Popen[str]"
 ) -> None:
-    name, *settings = TRANSLATORS[case]
-    folder = random_models.write_folder(name, tmp_path / "model", *settings)
-    dev = random_models.write_dev("translation", tmp_path)
-    out = tmp_path / "out"
-    made = export(folder, Transformers4(process), out, [dev])
+    made, there = proved(TRANSLATORS[case], "translation", tmp_path, process)
     assert made.form == case.split(",", maxsplit=1)[0]
-    assert made.certificate is not None
-    assert made.certificate.versions["transformers"].startswith("4.")
     assert made.certificate.unchecked == {}
-    _translates(open_source(folder), InTransformers4(process, out, _opens(folder)))
+    _translates(open_source(tmp_path / "model"), there)
+
+
+@pytest.mark.parametrize("case", WRITERS)
+def test_a_language_model_is_the_same_in_transformers_4(
+    case: str, tmp_path: Path, process: "subprocess.Popen[str]"
+) -> None:
+    home, *settings = WRITERS[case]
+    greedy = (*settings, "decoding.temperature=0", f"decoding.max_new_tokens={LIMIT}")
+    made, there = proved(greedy, "language-modelling", tmp_path, process)
+    assert made.form.startswith(home)
+    assert [*made.certificate.unchecked] == ["beam"]
+    if case == "tiny-shakespeare":
+        return  # its pieces are bytes, too, of which each reader makes another text
+    own = weft.load(tmp_path / "model")
+    for text in random_models.TEXTS[:5]:
+        beginning = text[:LIMIT]
+        # as it comes, by the settings in the folder
+        (found,) = there.pipeline(beginning)
+        assert found["generated_text"] == beginning + own.generate(beginning).text
+
+
+@pytest.mark.parametrize(
+    "case",
+    # version 4 has no Ultrabert
+    [case for case, (home, *_) in CLASSIFIERS.items() if home != "Ultrabert"],
+)
+def test_a_classifier_is_the_same_in_transformers_4(
+    case: str, tmp_path: Path, process: "subprocess.Popen[str]"
+) -> None:
+    home, *settings = CLASSIFIERS[case]
+    made, there = proved(settings, "classification", tmp_path, process)
+    assert made.form == f"{home}ForSequenceClassification"
+    texts = random_models.TEXTS[:5]
+    answers = weft.load(tmp_path / "model").classify(texts)
+    for text, own in zip(texts, answers, strict=True):
+        scores = there.pipeline(text, top_k=None, truncation=True)
+        found = {given["label"]: given["score"] for given in scores}
+        assert found == pytest.approx(own.probabilities, abs=1e-5)
 
 
 def _opens(folder: Path) -> str:
@@ -160,8 +210,8 @@ def _translates(source: Source, opened: InTransformers4) -> None:
     for text in random_models.TEXTS[:5]:
         row = Wanted((*src.encode(text), EOS_ID), LIMIT)
         (ids,) = reference.search([row], 1)
-        found = opened.pipeline(text, num_beams=1, max_new_tokens=LIMIT)
-        assert found == tgt.decode(ids)
+        (found,) = opened.pipeline(text, num_beams=1, max_new_tokens=LIMIT)
+        assert found["translation_text"] == tgt.decode(ids)
 
 
 def plain(ids: Sequence[int]) -> list[int]:
