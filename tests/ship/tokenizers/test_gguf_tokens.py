@@ -26,7 +26,7 @@ def test_the_keys_have_every_piece_in_its_place(without_space: Tokenizer) -> Non
     size = without_space.vocab_size
     pieces = keys[f"{KEY}tokens"]
     assert len(pieces) == len(keys[f"{KEY}token_type"]) == size
-    assert keys[f"{KEY}token_type"][:5] == [3, 3, 3, 3, 1]
+    assert keys[f"{KEY}token_type"][:5] == [5, 5, 5, 5, 1]
     for text in TEXTS:
         ids = without_space.encode(text)
         joined = "".join(pieces[i] for i in ids).replace("Ġ", " ")
@@ -57,9 +57,19 @@ def test_it_is_known_which_texts_are_read_otherwise(without_space: Tokenizer) ->
         assert read.reads_otherwise(text) == why
 
 
+def test_a_text_is_given_with_the_space_that_the_tokenizer_puts_before_it(
+    trained: Trained,
+) -> None:
+    tokenizer = trained("bpe")
+    read = ReadByLlamaCpp(tokenizer)
+    for text in ("Der Hund", " Der  Hund", "1984, 34", ""):
+        assert read.given(text) == (f" {text}" if text else "")
+        assert read.encode(text) == tokenizer.encode(text), text
+        assert read.reads_otherwise(text) == "", text
+
+
 def test_what_llama_cpp_has_not_is_refused(trained: Trained) -> None:
     for name, why in (
-        ("bpe", "leading_space = true.*leading_space = false"),
         ("bpe-lower", "tokenizer.lowercase.*lowercase = false"),
         ("unigram", 'kind = "unigram".*kind = "bpe"'),
         ("word", 'kind = "word"'),

@@ -1,9 +1,10 @@
 """The part of a GGUF file by which llama.cpp tokenizes: its model `gpt2`, byte-pair encoding.
 
 llama.cpp has byte-pair encoding over the same alphabet, and joins pairs in the same order. But it
-puts no space before a text, normalizes nothing, and cuts a text into words by one of the patterns
-in its list: GPT-2's is the nearest to Weft's. Where both cut alike, the ids are the same. They may
-be others
+puts no space before a text (`add_space_prefix` is for other models), normalizes nothing, and cuts a
+text into words by one of the patterns in its list: GPT-2's is the nearest to Weft's. Where both cut
+alike, the ids are the same, if a person begins the text with the space that the tokenizer puts
+there. They may be others
 
 - in a number of more than three digits, which Weft cuts in threes;
 - in words with combining marks (`\\p{M}`), at which GPT-2's pattern cuts: those of Devanagari,
@@ -41,18 +42,19 @@ PATTERN = "gpt-2"
 _PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 # the types of pieces in a GGUF file
 _NORMAL = 1
-_CONTROL = 3
-_REMEDY = 'train with tokenizer.kind = "bpe" and tokenizer.leading_space = false'
+_UNUSED = 5
 
 
 def token_keys(tokenizer: Tokenizer, start_id: int) -> Keys:
     """Return the keys of a GGUF file that describe a tokenizer, with their values; a text begins
     with `start_id`, as `LanguageModel.start_id` says.
 
-    pad, unk and bos, which Weft never writes, are named as those to suppress. Raises UsageError for
-    a tokenizer that llama.cpp has not.
+    pad, unk and bos, which Weft never writes, are named as those to suppress. Special pieces are
+    `unused`: their names in a text stay text, whereas those of `control` pieces would become the
+    pieces. Raises UsageError for a tokenizer that llama.cpp has not.
     """
-    refuse_others(tokenizer)
+    if reason := why_not_read(tokenizer):
+        raise UsageError(reason)
     model = _tree(tokenizer)["model"]
     pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
     num_specials = EOS_ID + 1
@@ -61,7 +63,7 @@ def token_keys(tokenizer: Tokenizer, start_id: int) -> Keys:
         "model": MODEL,
         "pre": PATTERN,
         "tokens": pieces,
-        "token_type": [_CONTROL] * num_specials + [_NORMAL] * num_others,
+        "token_type": [_UNUSED] * num_specials + [_NORMAL] * num_others,
         "merges": [" ".join(pair) for pair in model["merges"]],
         "bos_token_id": start_id,
         "eos_token_id": EOS_ID,
@@ -75,12 +77,13 @@ def token_keys(tokenizer: Tokenizer, start_id: int) -> Keys:
     return {f"tokenizer.ggml.{name}": value for name, value in keys.items()}
 
 
-def refuse_others(tokenizer: Tokenizer) -> None:
-    """Raise UsageError, with the reason, for a tokenizer that llama.cpp has not."""
+def why_not_read(tokenizer: Tokenizer) -> str:
+    """Say why llama.cpp has no tokenizer like one, and what to train with; "" where it has."""
     settings = tokenizer.settings
     if settings.kind != "bpe":
-        raise UsageError(
-            f'tokenizer.kind = "{settings.kind}": llama.cpp tokenizes by byte-pair encoding; {_REMEDY}'
+        return (
+            f'llama.cpp has no tokenizer like tokenizer.kind = "{settings.kind}"; '
+            'train with tokenizer.kind = "bpe"'
         )
     for key, value, remedy in (
         ("simplified", settings.simplified, "tokenizer.simplified = false"),
@@ -88,18 +91,15 @@ def refuse_others(tokenizer: Tokenizer) -> None:
         ("unicode", settings.unicode == "NFKC", 'tokenizer.unicode = "NFC"'),
     ):
         if value:
-            raise UsageError(
-                f"tokenizer.{key}: llama.cpp changes no text before it tokenizes; train with {remedy}"
-            )
-    if has_leading_space(settings):
-        raise UsageError(
-            f"tokenizer.leading_space = true: llama.cpp puts no space before a text, so that its first word "
-            f"would be another; {_REMEDY}"
-        )
+            return f"tokenizer.{key}: llama.cpp changes no text before it tokenizes; train with {remedy}"
+    return ""
 
 
 class ReadByLlamaCpp:
-    """The ids that llama.cpp gives for a text, by a tokenizer of the keys above; without bos."""
+    """The ids that llama.cpp gives for a text, by a tokenizer of the keys above; without bos.
+
+    The text is `given` with the space before it that the tokenizer would put there.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Build the pipeline of llama.cpp for a tokenizer that it has."""
@@ -111,9 +111,15 @@ class ReadByLlamaCpp:
         tree["pre_tokenizer"]["pretokenizers"] = [split, letters]
         self._inner = tokenizers.Tokenizer.from_str(json.dumps(tree))
 
+    def given(self, text: str) -> str:
+        """Return a text as llama.cpp must be given it."""
+        is_spaced = has_leading_space(self._tokenizer.settings)
+        return f" {text}" if is_spaced and text else text
+
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text."""
-        ids: list[int] = self._inner.encode(text, add_special_tokens=False).ids
+        """Return the ids of a text, as it must be given."""
+        given = self.given(text)
+        ids: list[int] = self._inner.encode(given, add_special_tokens=False).ids
         return ids
 
     def reads_otherwise(self, text: str) -> str:
