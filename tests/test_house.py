@@ -180,6 +180,7 @@ ship.exporting: config data folder run ship
 ship.tokenizing: folder ship.source ship.tokenizers
 ship.onnx: config data decoding engine folder predict ship
 ship.onnx.loops:
+ship.gguf: config data folder predict ship
 ship.huggingface: config data folder predict ship
 ship.ctranslate2: config data folder kernels predict ship
 serve: data documents folder predict serve tasks

@@ -168,6 +168,7 @@ class Form(StrEnum):
     HUGGINGFACE = "huggingface"
     ONNX = "onnx"
     CTRANSLATE2 = "ctranslate2"
+    GGUF = "gguf"
 
 
 def export(

@@ -8,6 +8,7 @@ TARGETS = {
     "ctranslate2": ("weft.ship.ctranslate2.target", "CTranslate2"),
     "huggingface": ("weft.ship.huggingface.target", "HuggingFace"),
     "onnx": ("weft.ship.onnx.target", "Onnx"),
+    "gguf": ("weft.ship.gguf.target", "Gguf"),
 }
 
 
