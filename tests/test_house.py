@@ -161,9 +161,9 @@ run.card: data tasks
 run: config data folder kernels predict recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
 ship: data decoding engine folder kernels predict run tasks training
-ship.tokenizers: data ship.tokenizers
+ship.tokenizers: config data ship.tokenizers
 ship.web: folder inspection.assets inspection.browser tasks
-ship.tokenizers: data ship.tokenizers
+ship.tokenizers: config data ship.tokenizers
 ship.tensors:
 ship.opened: ship.tensors
 ship.written: ship.opened ship.tensors ship.tokenizers
@@ -207,6 +207,7 @@ OPTIONAL = {
     ("documents.formats.programs.fluent", "fluent.syntax"),
     ("documents.formats.text.markdown_inline", "markdown_it"),
     ("data.nearness", "rapidfuzz.distance.Levenshtein"),
+    ("ship.tokenizers.sentencepiece_file", "sentencepiece"),
     ("data.normalize", "opencc"),
     ("ship.target", "package"),
     ("ship.targets", "module"),
