@@ -66,6 +66,7 @@ data.numbers: data.languages
 data.substitution: data.languages
 data.near_index: data.nearness
 data.memory: data.base data.corpus data.formats data.languages data.near_index data.nearness data.substitution
+data.json_lines: data.formats data.glossary data.memory
 data.documents: data.base data.formats data.split
 data.labelled: data.base data.formats data.split
 data.signature: data.tokenizer

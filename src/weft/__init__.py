@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from weft.predict.language_model import LanguageModel, TextScore
     from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
-    from weft.predict.translator import Translator
     from weft.run.record import Verdict
 
 DEMO = Path(__file__).with_name("demo")
@@ -100,7 +99,9 @@ _LAZY = {
 
 
 def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") -> Any:
-    """Load a model that `weft train` wrote: a Translator, LanguageModel or Classifier.
+    """Load a model: a Translator, LanguageModel or Classifier. `folder` is what `weft train` wrote,
+    or a pack of it (`weft pack`), whose glossary and translation memory, if it has them, a
+    Translator then has, too.
 
     `precision` is that of matrix products: "float32" (int8 in an int8 folder), "bfloat16",
     "float16" (on a GPU only), or "auto" for the fastest. A classifier computes in float32, and so
@@ -117,6 +118,10 @@ def load(folder: str | Path, precision: str = "float32", kernels: str = "auto") 
 
     task = load_task(Path(folder), precision, kernels)
     model = predictor_of(task, Path(folder))
+    if task.name == "translation":
+        from weft.tasks.packed import with_packed
+
+        model = with_packed(model, Path(folder))
     model.look_inside = partial(inspect_task, task)
     return model
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from weft.cli.models import Translators
 from weft.folder.layout import RunFolder
+from weft.predict.settings import DecodingSettings
 from weft.ship.pack import pack
 
 Command = Callable[..., Any]
@@ -184,3 +186,122 @@ def test_checkpoints_of_a_pack_are_none(command: Command, models: Models) -> Non
     ended = command("inspect", one, TEXT, "--checkpoints")
     assert ended.code == 0
     assert "has kept no earlier step" in ended.err + ended.out.decode()
+
+
+TERMS = "source\ttarget\ncat\tKater\n"
+UNITS = "fish wants mouse.\tEs ist 12 Uhr.\n"
+SOURCES = "cat sees dog.\nfish wants mouse.\nbird knows cat.\n"
+
+
+@pytest.fixture
+def along(
+    command: Command, models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Path]:
+    """The folder, and a pack of it with a glossary and a memory, which lie beside it here."""
+    monkeypatch.chdir(tmp_path)
+    Path("terms.tsv").write_text(TERMS)
+    Path("old.en-de.tsv").write_text(UNITS)
+    Path("a.txt").write_text(SOURCES)
+    Path("a.html").write_text("<p>fish wants <b>mouse</b>.</p><p>cat sees dog.</p>")
+    folder, _ = models["translation"]
+    pair = ("--glossary", "terms.tsv", "--memory", "old.en-de.tsv")
+    ended = command("pack", folder, "--output", "along.weft", *pair)
+    assert ended.code == 0
+    assert "as text a glossary of 1 line and a memory of 1 line;" in ended.messages[0]
+    return folder, Path("along.weft")
+
+
+PAIR = ("--glossary", "terms.tsv", "--memory", "old.en-de.tsv")
+USED = "weft: along.weft: translates with its glossary (1 term) and its memory (1 unit)"
+
+
+def test_translate_takes_what_comes_along(
+    command: Command, along: tuple[Path, Path]
+) -> None:
+    folder, one = along
+    by_files = command("translate", folder, "--input", "a.txt", *PAIR)
+    by_pack = command("translate", one, "--input", "a.txt")
+    plain = command("translate", folder, "--input", "a.txt")
+    assert by_pack.lines == by_files.lines != plain.lines
+    assert USED in by_pack.messages
+    without = command(
+        "translate", one, "--input", "a.txt", "--no-glossary", "--no-memory"
+    )
+    assert without.lines == plain.lines
+    assert USED not in without.messages
+    Path("terms.tsv").write_text("cat\tHund\n")
+    other = ("--glossary", "terms.tsv")
+    one_file = command("translate", one, "--input", "a.txt", *other, "--no-memory")
+    assert (
+        one_file.lines == command("translate", folder, "--input", "a.txt", *other).lines
+    )
+    sampled = command("translate", one, "cat sees dog.", "--temperature", "1")
+    assert sampled.code == 0
+    assert (
+        sampled.messages[0] == "weft: along.weft: translates with its memory (1 unit)"
+    )
+
+
+def test_a_document_takes_what_comes_along(
+    command: Command, along: tuple[Path, Path]
+) -> None:
+    folder, one = along
+    assert command("translate", folder, "a.html", *PAIR, "--output", "b.html").code == 0
+    ended = command("translate", one, "a.html", "--output", "c.html")
+    assert USED in ended.messages
+    assert Path("b.html").read_text() == Path("c.html").read_text()
+
+
+def test_what_comes_along_decides_whether_an_output_is_continued(
+    along: tuple[Path, Path],
+) -> None:
+    folder, one = along
+    facts = []
+    for model, leaves in ((folder, False), (one, False), (one, True)):
+        asked = Translators(model, [], "float32", "auto", (), (), leaves, leaves)
+        facts.append(asked.facts("input", DecodingSettings(), asked.open()))
+    keys = ("glossaries", "memories")
+    own = ["the pack's"]
+    assert [[fact[key] for key in keys] for fact in facts] == [
+        [[], []],
+        [own, own],
+        [[], []],
+    ]
+    assert facts[0]["model"] != facts[1]["model"] == facts[2]["model"]
+
+
+def test_evaluate_scores_the_terms_that_come_along(
+    command: Command, along: tuple[Path, Path], write_pairs: Callable[[int], str]
+) -> None:
+    folder, one = along
+    pairs = write_pairs(12)
+    by_files = command("evaluate", folder, pairs, "--glossary", "terms.tsv")
+    by_pack = command("evaluate", one, pairs)
+    plain = command("evaluate", folder, pairs)
+    same = [line for line in by_pack.lines if not line.startswith("by ")]
+    assert same == [line for line in by_files.lines if not line.startswith("by ")]
+    assert any("glossary" in line for line in by_pack.lines)
+    assert command("evaluate", one, pairs, "--no-glossary").lines == plain.lines
+    assert command("evaluate", one, pairs, "--mbr", "2").code == 0
+
+
+TWICE = {
+    ("translate", "along.weft", "x", "--no-glossary", "--glossary", "terms.tsv"): "--glossary and --no-glossary",
+    ("translate", "along.weft", "x", "--no-memory", "--memory", "old.en-de.tsv"): "--memory and --no-memory",
+    ("evaluate", "along.weft", "old.en-de.tsv", "--no-glossary", "--glossary", "terms.tsv"): "exclude each other",
+    ("pack", "along.weft", "--output", "b.weft", "--glossary", "none.tsv"): "--glossary none.tsv: no such file",
+    ("pack", "along.weft", "--output", "b.weft", "--memory", "none.tmx"): "--memory none.tmx: no such file",
+    ("pack", "classifier", "--output", "b.weft", "--memory", "old.en-de.tsv"): "cannot translate: leave out --memory",
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("along")
+def test_options_that_take_each_other_back_are_refused(
+    command: Command, models: Models
+) -> None:
+    for words, said in TWICE.items():
+        named = {"classifier": models["classification"][1]}
+        ended = command(*(named.get(word, word) for word in words))
+        assert ended.code == 2
+        assert said in ended.messages[-1]
+        assert not Path("b.weft").exists()

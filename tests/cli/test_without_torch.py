@@ -154,6 +154,19 @@ def test_text_is_written_the_same_without_the_native_library(models: Path) -> No
     assert any(one["out"].strip() for one in here)
 
 
+def test_a_model_is_packed_and_its_pack_used_without_pytorch(models: Path) -> None:
+    folder, pack = str(models / "demo"), str(models / "demo.weft")
+    plan = [
+        ["pack", folder, "--output", pack],
+        ["translate", pack, TEXT],
+        ["translate", folder, TEXT],
+    ]
+    packed, *texts = run("native", plan, models)
+    assert [one["code"] for one in (packed, *texts)] == [0, 0, 0]
+    assert {"torch", "jaxtyping"}.isdisjoint(packed["loaded"])
+    assert texts[0]["out"] == texts[1]["out"]
+
+
 @pytest.mark.long
 def test_models_are_checked_without_pytorch(models: Path) -> None:
     """Every proof of every task is tried: a translator has seven, each of two lines."""

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import weft
+from weft.data.glossary import Entry, Glossary
+from weft.data.memory import Memory, Units
 from weft.errors import UsageError
 from weft.folder import durable
 from weft.serve.catalogue import (
@@ -19,10 +21,12 @@ from weft.serve.catalogue import (
     ServedModel,
     named,
     open_model,
+    remembering,
     reopened,
     when_written,
     why_away,
 )
+from weft.serve.glossaries import NONE, USUAL, Binding, open_glossaries
 from weft.serve.history import history_of
 from weft.serve.limits import Limits
 from weft.serve.pool import Pool
@@ -148,3 +152,51 @@ def test_a_pack_is_served_and_opened_anew_when_it_is_another(
         assert why_away(path) == f"{path} is gone"
     assert service.catalogue.models["tiny"].predictor.translate("cat sees dog.")
     service.pool.stop()
+
+
+def test_what_a_pack_has_with_it_is_served_and_goes_with_it(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
+    """Until another glossary or memory is given, or asked for; a new pack brings its own."""
+    path = tmp_path / "tiny.weft"
+    term = Entry(("cat",), ("Kater",))
+    units = Units(["m"])
+    units.add("fish wants mouse.", "Zwölf.", 0, 1)
+    pack(tiny_folder, path, Glossary((term,)), units)
+    model = open_model(named([str(path)])[0])
+    assert "with its glossary (1 term) and its memory (1 unit)" in model.described()
+    service = Service(Catalogue([model]), Pool(1, 9), Limits())
+    served = service.glossaries
+    (own,) = served.served.values()
+    assert (own.name, list(own.by_pair)) == ("tiny", [("en", "de")])
+
+    def usual(model: str = "tiny") -> tuple[str, ...] | None:
+        found = service.glossaries.find(USUAL, ("en", "de"), model)
+        return found.entries[0].targets if found else None
+
+    assert usual() == ("Kater",)
+    assert usual("another model of the pair") is None
+    assert served.find(Binding("tiny"), ("en", "de")) is not None
+    assert served.find(NONE, ("en", "de"), "tiny") is None
+    (found,) = model.predictor.translate(["fish wants mouse."])
+    assert found.text == "Zwölf."
+    other = Memory(units, "de")
+    assert remembering(model, other).memory is other
+    pack(tiny_folder, path, Glossary((Entry(("cat",), ("Kätzchen",)),)))
+    os.utime(path, (5, 5))
+    assert asyncio.run(service.renew()) == ["tiny"]
+    assert usual() == ("Kätzchen",)
+    (found,) = service.catalogue.models["tiny"].predictor.translate(
+        ["fish wants mouse."]
+    )
+    assert found.text != "Zwölf."
+    terms = tmp_path / "given.tsv"
+    terms.write_text("cat\tMieze\n", "utf-8")
+    given = open_glossaries([str(terms)], [("en", "de")], lambda line: None)
+    service.pool.stop()
+    again = Service(service.catalogue, Pool(1, 9), Limits(), given)
+    assert [*again.glossaries.served] == ["tiny", "given"]
+    first = again.glossaries.find(USUAL, ("en", "de"), "tiny")
+    assert first is not None
+    assert first.entries[0].targets == ("Mieze",)
+    again.pool.stop()

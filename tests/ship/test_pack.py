@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 
 import weft
+from weft.data.glossary import Glossary, read_glossary
+from weft.data.memory import read_memory, read_units
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
-from weft.folder.layout import CARD, LANGUAGES, WEIGHTS, WORDS
+from weft.folder.archive import write_archive
+from weft.folder.layout import CARD, GLOSSARY, LANGUAGES, MEMORY, WEIGHTS, WORDS
 from weft.folder.model_files import MEMBERS, PackFiles, files_of
 from weft.folder.model_folder import open_model_folder
 from weft.predict.parameters import stored_shapes
 from weft.ship.contents import contents
 from weft.ship.pack import pack
 from weft.tasks.opening import load_task
+from weft.tasks.packed import packed_glossary
 from weft.tasks.translation import parameters_of
 
 TEXTS = ["cat sees dog.", "fish wants mouse.", "an unknown word"]
@@ -221,8 +225,6 @@ def test_a_flipped_bit_anywhere_is_refused(packed: Path, tmp_path: Path) -> None
 
 def test_a_manifest_of_its_own_is_no_way_out(packed: Path, tmp_path: Path) -> None:
     """The names that it lists are those of the pack's files."""
-    from weft.folder.archive import write_archive
-
     files = PackFiles(packed)
     held = {name: files.mapped(name) for name in MEMBERS if name in files}
     manifest = json.loads(bytes(held[durable.MANIFEST]))
@@ -238,3 +240,129 @@ def test_a_manifest_of_its_own_is_no_way_out(packed: Path, tmp_path: Path) -> No
         with pytest.raises(FolderError, match=r"malformed|missing"):
             open_model_folder(tmp_path / "a.weft")
         del manifest["files"][name]
+
+
+TERMS = "source\ttarget\tcase\tinflection\tavoid\ncat|kitty\tKater\t\t\tKatze\nDog\tHund|Rüde\tyes\t\t\n"
+UNITS = "fish wants mouse.\tEs ist 12 Uhr.\nIt is 7.\tEs ist 7.\n"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    here = tmp_path_factory.mktemp("along")
+    (here / "terms.tsv").write_text(TERMS, "utf-8")
+    (here / "old.en-de.tsv").write_text(UNITS, "utf-8")
+    return here / "terms.tsv", here / "old.en-de.tsv"
+
+
+@pytest.fixture(scope="module")
+def along(
+    tiny_folder: Path,
+    files: tuple[Path, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """A pack with a glossary and a memory. Tests must not change it."""
+    path = tmp_path_factory.mktemp("along") / "along.weft"
+    glossary = read_glossary(files[0], "en", "de")
+    units, *_ = read_units([str(files[1])], "en", "de")
+    pack(tiny_folder, path, glossary, units)
+    return path
+
+
+def without_places(predictions: list[Any]) -> list[dict[str, Any]]:
+    """Predictions as data, but for the rows of files that they name."""
+    found = [one.to_json() for one in predictions]
+    for one in found:
+        for row in (*(one.get("terms") or ()), *(one.get("memory") or ())):
+            row.pop("where", None)
+    return found
+
+
+TRANSLATED = ["cat sees dog.", "fish wants mouse.", "It is 9.", "kitty hears Dog."]
+
+
+def test_what_comes_along_is_used_as_the_files_are(
+    along: Path, tiny_folder: Path, files: tuple[Path, Path]
+) -> None:
+    model = weft.load(tiny_folder)
+    glossary = read_glossary(files[0], "en", "de")
+    memory = read_memory([str(files[1])], "en", "de")
+    wanted = model.with_glossary(glossary).with_memory(memory).translate(TRANSLATED)
+    packed = weft.load(along)
+    found = packed.translate(TRANSLATED)
+    assert without_places(found) == without_places(wanted)
+    assert found[1].text == "Es ist 12 Uhr."
+    assert found[2].text == "Es ist 9."
+    assert {use.where for one in found for use in one.terms or ()} <= {
+        f"{along / GLOSSARY}:1",
+        f"{along / GLOSSARY}:2",
+    }
+    plain = packed.with_glossary(None).with_memory(None)
+    assert plain.translate(TRANSLATED) == model.translate(TRANSLATED)
+
+
+def test_the_manifest_lists_what_comes_along(along: Path, packed: Path) -> None:
+    manifest = files_of(along).manifest()
+    own = files_of(packed).manifest()
+    assert manifest["files"].keys() - own["files"].keys() == {GLOSSARY, MEMORY}
+    assert files_of(along).digest() != files_of(packed).digest()
+    for name, entry in own["files"].items():
+        assert manifest["files"][name] == entry
+    said = contents(along)
+    assert "; as text a glossary of 2 lines and a memory of 2 lines; no" in said
+
+
+def test_a_pack_of_a_pack_keeps_it_unless_another_is_given(
+    along: Path, packed: Path, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    glossary = read_glossary(files[0], "en", "de")
+    units, *_ = read_units([str(files[1])], "en", "de")
+    pack(along, tmp_path / "again.weft")
+    assert (tmp_path / "again.weft").read_bytes() == along.read_bytes()
+    pack(packed, tmp_path / "memory.weft", memory=units)
+    assert GLOSSARY not in files_of(tmp_path / "memory.weft")
+    pack(tmp_path / "memory.weft", tmp_path / "both.weft", glossary)
+    assert (tmp_path / "both.weft").read_bytes() == along.read_bytes()
+    other = Glossary(glossary.entries[:1])
+    pack(along, tmp_path / "other.weft", other)
+    found = packed_glossary(tmp_path / "other.weft")
+    assert found is not None
+    assert found.sha256 == other.sha256
+
+
+def test_an_unpacked_pack_is_a_folder(along: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(along) as file:
+        file.extractall(tmp_path / "folder")
+    texts = weft.load(tmp_path / "folder").translate(TRANSLATED)
+    assert without_places(texts) == without_places(
+        weft.load(along).translate(TRANSLATED)
+    )
+
+
+def test_a_file_of_that_name_in_a_folder_is_none_of_the_model(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
+    folder = copied(tiny_folder, tmp_path)
+    (folder / GLOSSARY).write_text("mine", "utf-8")
+    assert packed_glossary(folder) is None
+    assert weft.load(folder).glossary is None
+
+
+@pytest.mark.parametrize("name", [GLOSSARY, MEMORY])
+def test_what_comes_along_damaged_is_refused(
+    along: Path, name: str, tmp_path: Path
+) -> None:
+    """The manifest matches: the lines themselves are read with distrust."""
+    files = PackFiles(along)
+    held = {one: files.mapped(one) for one in MEMBERS if one in files}
+    content = b'{"source": "a"}\n'
+    held[name] = memoryview(content)
+    manifest = files.json(durable.MANIFEST)
+    entry = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    manifest["files"][name] = entry
+    held[durable.MANIFEST] = memoryview(json.dumps(manifest).encode())
+    with (tmp_path / "a.weft").open("wb") as file:
+        write_archive(file, held)
+    with pytest.raises(
+        FolderError, match=rf"a\.weft/{name}:1: .*; the pack is damaged"
+    ):
+        weft.load(tmp_path / "a.weft")

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from weft.cli.models import (
     glossary_for,
     naming_options,
     opened,
+    refuse_both,
     refuse_idle,
     refuse_missing_terms,
     together,
@@ -25,6 +27,7 @@ from weft.cli.options import (
     Kernels,
     LengthPenalty,
     Mbr,
+    NoGlossary,
     Precision,
     UsesShortlist,
     UtilityName,
@@ -40,6 +43,7 @@ from weft.folder.model_files import refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.corpus import ParallelText
+    from weft.data.glossary import Glossary
     from weft.evaluation.terms import TermScores
     from weft.predict.language_model import LanguageModel
     from weft.predict.prediction import Prediction
@@ -67,6 +71,7 @@ def evaluate(
     ensemble: Ensemble = None,
     shortlist: UsesShortlist = None,
     glossary: GlossaryFiles = None,
+    no_glossary: NoGlossary = False,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,
@@ -74,8 +79,8 @@ def evaluate(
     """Score a model on text: BLEU and chrF, loss and perplexity, or accuracy and F1."""
     refuse_no_model(folder)
     refuse_missing_text(data or ())
-    glossaries = tuple(glossary or ())
-    refuse_missing_terms(glossaries)
+    terms_of = _Terms(folder, tuple(glossary or ()), no_glossary)
+    terms_of.refuse_missing()
     decoding: dict[str, Any] = {
         "beam_size": beam_size,
         "length_penalty": length_penalty,
@@ -86,7 +91,7 @@ def evaluate(
     computing = (precision, kernels)
     with stages.showing("loading the model"):
         scored, terms, notes = _scored(
-            folder, data or [], decoding, ensemble or [], computing, glossaries, as_json
+            folder, data or [], decoding, ensemble or [], computing, terms_of, as_json
         )
     if as_json:
         of_terms = {name: scores.to_json() for name, scores in terms.items()}
@@ -102,13 +107,41 @@ def evaluate(
         print(f"note: {note}")
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """The glossary that translations are scored with: that of files, or else of a pack."""
+
+    folder: Path
+    paths: Sequence[Path]
+    leaves: bool
+
+    def refuse_missing(self) -> None:
+        """Raise UsageError where a file is missing, or none is to be used."""
+        refuse_both("glossary", self.paths, self.leaves)
+        refuse_missing_terms(self.paths)
+
+    def read(
+        self, model: "Translator", decoding: dict[str, Any]
+    ) -> tuple["Glossary | None", str]:
+        """Return it with what it is known by; a pack's is not used for samples."""
+        from weft.tasks.packed import packed_glossary
+
+        if self.paths:
+            hashes = [sha256_of(path)[:16] for path in self.paths]
+            return glossary_for(model, self.paths), "+".join(hashes)
+        if self.leaves or decoding["mbr"] is not None:
+            return None, ""
+        glossary = packed_glossary(self.folder)
+        return glossary, glossary.sha256[:16] if glossary else ""
+
+
 def _scored(
     folder: Path,
     data: list[str],
     decoding: dict[str, Any],
     others: list[Path],
     computing: tuple[str, str],
-    glossaries: Sequence[Path],
+    terms_of: "_Terms",
     as_json: bool,
 ) -> tuple["Scored", dict[str, "TermScores"], list[str]]:
     """Return the scores, those of a glossary's terms without and with it, and the notes on them;
@@ -124,7 +157,7 @@ def _scored(
     task = opened(folder, *computing)
     precision, _ = computing
     if not isinstance(task, Translation):
-        _refuse_decoding(folder, task.name, decoding, others, precision, glossaries)
+        _refuse_decoding(folder, task.name, decoding, others, precision, terms_of.paths)
     own: list[str] = []
     if data:
         text = task.read(data)
@@ -142,11 +175,11 @@ def _scored(
         settings |= decoding
         model = together(task, others, *computing)
         refuse_idle(precision, model.engine)
-        if glossaries:
-            hashes = [sha256_of(path)[:16] for path in glossaries]
-            settings["glossary"] = "+".join(hashes)
+        glossary, digest = terms_of.read(model, decoding)
+        if glossary is not None:
+            settings["glossary"] = digest
         with naming_options([*decoding, "glossary"]):
-            predictions, terms = _translated(task, model, text, decoding, glossaries)
+            predictions, terms = _translated(task, model, text, decoding, glossary)
         scores: Any = task.scores_of(text, predictions)
     else:
         scores = task.evaluate(text)
@@ -162,13 +195,12 @@ def _translated(
     model: "Translator",
     text: "ParallelText",
     decoding: dict[str, Any],
-    paths: Sequence[Path],
+    glossary: "Glossary | None",
 ) -> tuple[list["Prediction"], dict[str, "TermScores"]]:
     """Return the translations, and the scores of a glossary's terms without and with it.
 
     Only sources with terms are translated twice: the others have the same translation.
     """
-    glossary = glossary_for(model, paths) if paths else None
     if glossary is not None and model.can_align:
         decoding = {**decoding, "alignments": True}
     bound = model.with_glossary(glossary)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.cli.named_files import refuse_missing
 from weft.console.wording import remark
@@ -16,7 +16,7 @@ from weft.folder.model_files import files_of, refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.glossary import Entry, Glossary
-    from weft.data.memory import Memory, PartsOf
+    from weft.data.memory import Memory, PartsOf, Units
     from weft.predict.settings import DecodingSettings
     from weft.predict.translator import Translator
     from weft.tasks.task import Task
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Translators:
-    """The translator in a folder, together with those in `others`, as the options ask for them."""
+    """The translator in a folder, together with those in `others`, as the options ask for them.
+
+    What a pack has with it is used where no file of that kind is given, and it is not left out.
+    """
 
     folder: Path
     others: list[Path]
@@ -33,6 +36,8 @@ class Translators:
     kernels: str
     glossaries: tuple[Path, ...] = ()
     memories: tuple[str, ...] = ()
+    leaves_glossary: bool = False
+    leaves_memory: bool = False
 
     def open(self, of_document: bool = False) -> "Opened":
         """Load them; the units of the memory also as segments of documents are.
@@ -47,29 +52,45 @@ class Translators:
         refuse_idle(self.precision, model.engine)
         if self.glossaries:
             model = model.with_glossary(glossary_for(model, self.glossaries))
-        if self.memories:
-            parts_of = None
-            if of_document:
-                from weft.documents.units import parts_for
+        parts_of = None
+        if of_document:
+            from weft.documents.units import parts_for
 
-                parts_of = parts_for(model.kept_forms)
+            parts_of = parts_for(model.kept_forms)
+        if self.memories:
             model = model.with_memory(memory_for(model, self.memories, parts_of))
-        return Opened(task, model)
+        return self._with_packed(Opened(task, model), parts_of)
+
+    def _with_packed(self, found: "Opened", parts_of: "PartsOf | None") -> "Opened":
+        """Return the translator with what its pack has with it, and say so."""
+        from weft.data.check.finding import counted
+        from weft.tasks.packed import packed_glossary, packed_memory
+
+        model = found.model
+        used = {}
+        if not (self.glossaries or self.leaves_glossary):
+            glossary = packed_glossary(self.folder)
+            if glossary is not None:
+                model = model.with_glossary(glossary)
+                used["glossary"] = counted(len(glossary.entries), "terms")
+        if not (self.memories or self.leaves_memory):
+            memory = packed_memory(self.folder, parts_of)
+            if memory is not None:
+                memory.prepare()
+                model = model.with_memory(memory)
+                used["memory"] = counted(memory.num_whole, "units")
+        if used:
+            said = [f"its {name} ({size})" for name, size in used.items()]
+            remark(f"weft: {self.folder}: translates with {' and '.join(said)}")
+        return Opened(found.task, model, tuple(used))
 
     def refuse_missing(self) -> None:
         """Raise UsageError where a file of terms or of units is missing, or two memories are named
-        as aligned files are.
+        as aligned files are, or an option takes back another one.
         """
-        refuse_missing_terms(self.glossaries)
-        for data in self.memories:
-            paths = _files_of([data])
-            for path in paths:
-                refuse_missing(path, "--memory")
-            if len(paths) > 1 and any(map(_holds_pairs_alone, paths)):
-                each = " ".join(f"--memory {path}" for path in paths)
-                raise UsageError(
-                    f"--memory {data}: these are two memories; give {each}"
-                )
+        refuse_both("glossary", self.glossaries, self.leaves_glossary)
+        refuse_both("memory", self.memories, self.leaves_memory)
+        refuse_missing_files(self.glossaries, self.memories)
 
     def facts(
         self, sha256: str, settings: "DecodingSettings", found: "Opened"
@@ -80,8 +101,10 @@ class Translators:
             **asdict(settings),
             "names of glossaries": [str(path) for path in self.glossaries],
             "names of memories": [str(path) for path in _files_of(self.memories)],
-            "glossaries": [sha256_of(path) for path in self.glossaries],
-            "memories": [sha256_of(path) for path in _files_of(self.memories)],
+            "glossaries": found.own("glossary")
+            or list(map(sha256_of, self.glossaries)),
+            "memories": found.own("memory")
+            or list(map(sha256_of, _files_of(self.memories))),
             "engine": found.model.engine is not None,
             "ensemble": [files_of(other).digest() for other in self.others],
             "precision": found.task.machine.precision,
@@ -90,10 +113,39 @@ class Translators:
 
 @dataclass(frozen=True)
 class Opened:
-    """A loaded translator, and the task that it is in use."""
+    """A loaded translator, and the task that it is in use; `packed` says what of its pack it has:
+    a glossary, a memory.
+    """
 
     task: "Translation"
     model: "Translator"
+    packed: tuple[str, ...] = ()
+
+    def own(self, name: str) -> list[str]:
+        """Return what stands for the hash of what the pack has, which the model's own tells; empty
+        where it is not used.
+        """
+        return ["the pack's"] if name in self.packed else []
+
+
+def refuse_both(name: str, files: Sequence[object], leaves: bool) -> None:
+    """Raise UsageError where files of a kind are given, and none of that kind is to be used."""
+    if files and leaves:
+        raise UsageError(f"--{name} and --no-{name} exclude each other")
+
+
+def refuse_missing_files(glossaries: Sequence[Path], memories: Sequence[str]) -> None:
+    """Raise UsageError where a file of terms or of units is missing, or two memories are named as
+    aligned files are.
+    """
+    refuse_missing_terms(glossaries)
+    for data in memories:
+        paths = _files_of([data])
+        for path in paths:
+            refuse_missing(path, "--memory")
+        if len(paths) > 1 and any(map(_holds_pairs_alone, paths)):
+            each = " ".join(f"--memory {path}" for path in paths)
+            raise UsageError(f"--memory {data}: these are two memories; give {each}")
 
 
 def refuse_missing_terms(glossaries: Iterable[Path]) -> None:
@@ -102,7 +154,16 @@ def refuse_missing_terms(glossaries: Iterable[Path]) -> None:
         refuse_missing(path, "--glossary")
 
 
-def glossary_for(model: "Translator", paths: Sequence[Path]) -> "Glossary":
+class Languages(Protocol):
+    """The languages of a translator, of whom or of whose config they are asked."""
+
+    @property
+    def src_lang(self) -> str: ...
+    @property
+    def tgt_lang(self) -> str: ...
+
+
+def glossary_for(model: Languages, paths: Sequence[Path]) -> "Glossary":
     """Read glossaries for a translator's languages as one, and say what is doubtful."""
     from weft.data.glossary import Glossary, read_glossary
     from weft.data.glossary_check import alternatives
@@ -136,6 +197,19 @@ def memory_for(
     for note in (*memory.notes, *memory.doubts):
         remark(f"weft: {note}")
     return memory
+
+
+def units_for(model: Languages, data: Sequence[str]) -> "Units":
+    """Read the units of a memory for a translator's languages, and say what is doubtful."""
+    from weft.console import stages
+    from weft.data.memory import Memory, read_units
+
+    with stages.showing(""):
+        units, language, notes = read_units(data, model.src_lang, model.tgt_lang)
+        doubts = Memory(units, language).doubts
+    for note in (*notes, *doubts):
+        remark(f"weft: {note}")
+    return units
 
 
 def _files_of(memories: Sequence[str]) -> list[Path]:

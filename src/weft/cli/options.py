@@ -131,6 +131,14 @@ MemoryFiles = Annotated[
         help=f"{UNITS} Repeatable.",
     ),
 ]
+NoGlossary = Annotated[
+    bool,
+    typer.Option("--no-glossary", help="Leave out the glossary that a pack has."),
+]
+NoMemory = Annotated[
+    bool,
+    typer.Option("--no-memory", help="Leave out the memory that a pack has."),
+]
 UsesShortlist = Annotated[
     bool | None,
     typer.Option(

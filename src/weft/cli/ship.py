@@ -4,11 +4,12 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from weft import DEMO
+from weft.cli.models import glossary_for, refuse_missing_files, units_for
 from weft.cli.options import AsJson, Folder, FolderOrDemo, FromDemo
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, progress
@@ -149,14 +150,38 @@ def pack(
         Path,
         typer.Option("--output", help="The new pack; its name ends in .weft."),
     ],
+    glossary: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Terms that come along, as they are: the pack translates with them. Repeatable.",
+        ),
+    ] = None,
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pairs translated before that come along, as they are: the pack takes them. Repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Put a model into one file, to hand on: without training text and checkpoints."""
     refuse_no_model(folder)
+    if glossary or memory:
+        option = "--glossary" if glossary else "--memory"
+        refuse_other_task(folder, "translation", f"translate: leave out {option}")
+    refuse_missing_files(glossary or (), memory or ())
+    from weft.folder.model_files import files_of
+    from weft.folder.model_folder import config_in
+
+    config: Any = config_in(files_of(folder))
+    terms = glossary_for(config, glossary) if glossary else None
+    units = units_for(config, memory) if memory else None
     with stages.showing("packing the model"):
         from weft.ship.contents import contents
         from weft.ship.pack import pack as make
 
-        size = make(folder, output)
+        size = make(folder, output, terms, units)
     remark(f"weft: wrote {output}, {size / 1e6:,.1f} MB: {contents(output)}")
     remark("every verb takes it in the place of the model's folder")
 

@@ -40,6 +40,8 @@ from weft.cli.options import (
     Mbr,
     MemoryFiles,
     MinP,
+    NoGlossary,
+    NoMemory,
     NoRepeatNgrams,
     NumBest,
     OutputOrDocument,
@@ -100,7 +102,9 @@ def translate(
     no_repeat_ngrams: NoRepeatNgrams = 0,
     shortlist: UsesShortlist = None,
     glossary: GlossaryFiles = None,
+    no_glossary: NoGlossary = False,
     memory: MemoryFiles = None,
+    no_memory: NoMemory = False,
     given: GivenFile = None,
     review: ReviewFile = None,
     precision: Precision = "float32",
@@ -134,6 +138,8 @@ def translate(
             no_repeat_ngrams=no_repeat_ngrams,
             shortlist=shortlist,
         )
+    # samples are bound by no glossary that is not asked for
+    is_drawn = settings.sampling is not None or exhaustive is not None
     models = Translators(
         folder,
         ensemble or [],
@@ -141,6 +147,8 @@ def translate(
         kernels,
         tuple(glossary or ()),
         tuple(memory or ()),
+        no_glossary or (is_drawn and not glossary),
+        no_memory,
     )
     models.refuse_missing()
     names = tuple(columns or ())

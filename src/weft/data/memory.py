@@ -396,6 +396,18 @@ def read_memory(
 
     Raises DataError for what cannot be read as pairs, and for files without a unit.
     """
+    units, read, notes = read_units(data, src_lang, tgt_lang)
+    if parts_of is not None:
+        units = units.with_parts(parts_of)
+    return Memory(units, read, notes)
+
+
+def read_units(
+    data: Sequence[str], src_lang: str | None = None, tgt_lang: str | None = None
+) -> tuple[Units, str, list[str]]:
+    """Read the units of files of pairs; return them with the language of their targets and what
+    reading took for granted. Raises as `read_memory`.
+    """
     units = Units()
     notes: list[str] = []
     read = UNKNOWN
@@ -404,9 +416,7 @@ def read_memory(
         pairs = open_pairs(item, src_lang, tgt_lang)
         read = pairs.languages[1]
         notes += _read_units(item, pairs, units)
-    if parts_of is not None:
-        units = units.with_parts(parts_of)
-    return Memory(units, read, notes)
+    return units, read, notes
 
 
 def _read_units(item: str, pairs: OpenPairs, units: Units) -> Iterator[str]:

@@ -13,6 +13,8 @@ SHORTLIST = "shortlist.safetensors"
 AVERAGE = "average.safetensors"  # where a run keeps a moving average of its weights
 WORDS = "words.safetensors"
 LANGUAGES = "languages.safetensors"  # listed in the manifest alone
+# in a pack, if they were put there, which is listed in its manifest alone
+GLOSSARY, MEMORY = "glossary.jsonl", "memory.jsonl"
 # the outcomes of a run that came to its end: after all its steps, or out of patience
 DONE, STOPPED_EARLY = "done", "stopped early"
 # the outcome of an unfinished run that `weft finish` made a model of

@@ -18,7 +18,9 @@ from weft.folder.durable import MANIFEST
 from weft.folder.layout import (
     CARD,
     CONFIG,
+    GLOSSARY,
     LANGUAGES,
+    MEMORY,
     SHORTLIST,
     SRC_TOKENIZER,
     TGT_TOKENIZER,
@@ -33,7 +35,7 @@ from weft.folder.mapped import mapped
 
 MEMBERS = (
     *(MANIFEST, CARD, CONFIG, TOKENIZER, SRC_TOKENIZER, TGT_TOKENIZER),
-    *(LANGUAGES, WORDS, SHORTLIST, WEIGHTS),
+    *(LANGUAGES, WORDS, SHORTLIST, GLOSSARY, MEMORY, WEIGHTS),
 )
 _MOST_CARD = 2**20
 
@@ -55,6 +57,16 @@ class ModelFiles(ABC):
     @abstractmethod
     def mapped(self, name: str) -> memoryview:
         """Map the content of a file. Raises FolderError where it is missing."""
+
+    def listed(self, name: str) -> memoryview | None:
+        """Map a file that the manifest lists, unchecked; None where it lists none of this name.
+
+        Raises FolderError where the manifest is damaged, or the file missing.
+        """
+        manifest = self.json(MANIFEST)
+        if name not in durable.listed_files(manifest, self.path):
+            return None
+        return self.mapped(name)
 
     @abstractmethod
     def manifest(self) -> dict[str, Any]:

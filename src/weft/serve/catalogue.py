@@ -7,15 +7,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from weft.data.check.finding import counted
 from weft.data.detection import Detector
+from weft.data.glossary import Glossary
 from weft.data.languages import UNKNOWN, canonical, pair_of, primary
 from weft.data.memory import Memory
+from weft.documents.units import parts_for
 from weft.errors import FolderError, UsageError, WeftError
 from weft.folder import durable
 from weft.folder.layout import is_folder_or_pack, is_pack, model_name
 from weft.folder.model_files import files_of
 from weft.predict.language_model import LanguageModel
 from weft.serve.examples import examples_for
+from weft.serve.glossaries import ServedGlossary
 from weft.serve.refusals import (
     NoModelFor,
     UnknownLanguage,
@@ -27,6 +31,7 @@ from weft.serve.searching import Searcher
 from weft.serve.writing import TextWriter
 from weft.tasks.detecting import languages_in
 from weft.tasks.opening import load_task
+from weft.tasks.packed import packed_glossary, packed_memory
 from weft.tasks.task import Task
 
 _LOG = logging.getLogger("weft.serve")
@@ -54,7 +59,9 @@ class ServedModel:
     detector: Detector | None = None  # of its languages
     doubt: str = ""  # what stands against telling them apart
     said: tuple[str, str] | None = None  # its languages, by whoever serves it
-    memory: Memory | None = None  # of translations
+    memory: Memory | None = None  # of translations, by whoever serves it
+    packed: str = ""  # what its pack has with it, in words
+    glossary: Glossary | None = None  # that of its pack
 
     @property
     def kind(self) -> str:
@@ -62,9 +69,13 @@ class ServedModel:
         return self.task.name
 
     def described(self) -> str:
-        """Say in a line what is served: name, task, languages, and what computes it."""
+        """Say in a line what is served: name, task, languages, what computes it, and what its pack
+        has with it.
+        """
         languages = f" {self.src}-{self.tgt}" if self.src else ""
-        return f"{self.id}: {self.kind}{languages}, by {self.task.what_computes()}"
+        along = f", with {self.packed}" if self.packed else ""
+        computed = self.task.what_computes()
+        return f"{self.id}: {self.kind}{languages}, by {computed}{along}"
 
 
 @dataclass(frozen=True)
@@ -185,6 +196,15 @@ class Catalogue:
             if not when_written(model.folder)
         }
 
+    def packed_glossaries(self) -> Iterator[ServedGlossary]:
+        """Yield the glossaries that packs have with them, by the names of their models."""
+        for model in self.of("translation"):
+            if model.glossary is not None:
+                own = {(model.src, model.tgt): model.glossary}
+                yield ServedGlossary(
+                    model.id, model.folder, own, model.created, model.id
+                )
+
     def _take(self, models: dict[str, ServedModel]) -> None:
         """Serve these models, and note what every request asks of them."""
         self.models = models
@@ -265,7 +285,8 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
         doubt = f"{asked.name}: its languages are not known; say them, as in {asked.name}:en-de={asked.folder}"
     elif asked.languages:
         doubt = ""
-    return ServedModel(
+    glossary = packed_glossary(asked.folder) if is_translator else None
+    opened = ServedModel(
         id=asked.name,
         folder=asked.folder,
         task=task,
@@ -281,7 +302,26 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
         detector=Detector.of(known.profiles) if known else None,
         doubt=doubt,
         said=asked.languages,
+        glossary=glossary,
     )
+    return _with_packed_memory(opened)
+
+
+def _with_packed_memory(model: ServedModel) -> ServedModel:
+    """Return a model with the memory of its pack, and with what the pack has in words."""
+    memory = None
+    if model.searcher is not None:
+        forms = tuple(model.predictor.kept_forms)
+        memory = packed_memory(model.folder, parts_for(forms))
+    parts = []
+    if model.glossary is not None:
+        terms = counted(len(model.glossary.entries), "terms")
+        parts.append(f"its glossary ({terms})")
+    if memory is not None:
+        memory.prepare()
+        parts.append(f"its memory ({counted(memory.num_whole, 'units')})")
+    remembered = remembering(model, memory)
+    return replace(remembered, memory=None, packed=" and ".join(parts))
 
 
 def _languages(asked: Named, config: Any, is_translator: bool) -> tuple[str, str]:

@@ -59,28 +59,38 @@ NONE = Binding("")
 
 @dataclass(frozen=True)
 class ServedGlossary:
-    """A file of terms, read for each of the pairs that it is for."""
+    """A file of terms, read for each of the pairs that it is for; or those that the pack of a
+    `model` has with it.
+    """
 
     name: str
     path: Path
     by_pair: dict[Pair, Glossary]
     created: float  # seconds since 1970
+    model: str = ""
 
 
 @dataclass(frozen=True)
 class Glossaries:
-    """The glossaries in the order of the command line, by their names."""
+    """The glossaries in the order of the command line, by their names; behind them those of packs,
+    by the names of their models.
+    """
 
     served: dict[str, ServedGlossary] = field(default_factory=dict)
 
-    def find(self, binding: Binding, pair: Pair) -> Glossary | None:
-        """Return what binds a translation. Raises UnknownGlossary, and InvalidRequest for rows that
-        are no terms.
+    def along(self, packed: Iterable[ServedGlossary]) -> "Glossaries":
+        """Return those of the command line, and these in the place of other packs'."""
+        given = {name: one for name, one in self.served.items() if not one.model}
+        return Glossaries({one.name: one for one in packed} | given)
+
+    def find(self, binding: Binding, pair: Pair, model: str = "") -> Glossary | None:
+        """Return what binds a translation by a model. Raises UnknownGlossary, and InvalidRequest
+        for rows that are no terms.
         """
         if binding.rows:
             return _own(binding.rows, pair)
         if binding.name is None:
-            return self.usual(pair)
+            return self.usual(pair, model)
         if not binding.name:
             return None
         found = self.served.get(binding.name)
@@ -88,12 +98,14 @@ class Glossaries:
             raise UnknownGlossary(binding.name, pair)
         return found.by_pair[pair]
 
-    def usual(self, pair: Pair) -> Glossary | None:
-        """Return the first glossary for a pair, if there is one."""
-        for one in self.served.values():
-            if pair in one.by_pair:
-                return one.by_pair[pair]
-        return None
+    def usual(self, pair: Pair, model: str = "") -> Glossary | None:
+        """Return the first glossary for a pair, else that of the model's own pack, if there is
+        one.
+        """
+        known = [one for one in self.served.values() if pair in one.by_pair]
+        given = [one for one in known if not one.model]
+        own = [one for one in known if one.model == model != ""]
+        return next((one.by_pair[pair] for one in [*given, *own]), None)
 
 
 def open_glossaries(

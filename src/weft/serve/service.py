@@ -79,7 +79,8 @@ class Service:
         glossaries: Glossaries | None = None,
     ) -> None:
         """Set what serves."""
-        self.glossaries = glossaries or Glossaries()
+        given = glossaries or Glossaries()
+        self.glossaries = given.along(catalogue.packed_glossaries())
         self.catalogue = catalogue
         self.pool = pool
         self.limits = limits
@@ -230,6 +231,9 @@ class Service:
             for runner in (model.searcher, model.writer, model.calls):
                 self.pool.retire(runner)
             renewed.append(model.id)
+        if renewed:
+            packed = self.catalogue.packed_glossaries()
+            self.glossaries = self.glossaries.along(packed)
         return renewed
 
     def _tell_away(self, reasons: Mapping[str, str]) -> None:
@@ -412,7 +416,8 @@ class Service:
         binding = work.binding
         if not binding.is_asked and work.settings.sampling is not None:
             binding = NO_TERMS
-        glossary = self.glossaries.find(binding, (model.src, model.tgt))
+        pair = (model.src, model.tgt)
+        glossary = self.glossaries.find(binding, pair, model.id)
         translator: Translator = model.predictor
         return translator.with_glossary(glossary) if glossary else translator
 

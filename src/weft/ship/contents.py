@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
-from weft.folder.layout import LANGUAGES, WORDS, RunFolder
+from weft.data.check.finding import counted
+from weft.folder.layout import GLOSSARY, LANGUAGES, MEMORY, WORDS, RunFolder
 from weft.folder.model_files import files_of, task_of
+
+_PIECE = 2**20  # bytes that are looked through at once
 
 
 def contents(model: Path) -> str:
@@ -29,4 +32,15 @@ def contents(model: Path) -> str:
     *first, last = parts
     comma = "," if len(first) > 1 else ""
     held = f"{', '.join(first)}{comma} and {last}"
-    return f"{held}; no training text, but README.md names its files"
+    along = []
+    for name, what in ((GLOSSARY, "glossary"), (MEMORY, "memory")):
+        content = files.listed(name)
+        if content is not None:
+            along.append(f"a {what} of {counted(_num_lines(content), 'lines')}")
+    text = f"as text {' and '.join(along)}; " if along else ""
+    return f"{held}; {text}no training text, but README.md names its files"
+
+
+def _num_lines(content: memoryview) -> int:
+    parts = range(0, len(content), _PIECE)
+    return sum(bytes(content[at : at + _PIECE]).count(b"\n") for at in parts)
