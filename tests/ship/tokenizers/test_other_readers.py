@@ -21,7 +21,10 @@ from weft.ship.tokenizers.odd_texts import ODD_TEXTS
 
 pytestmark = pytest.mark.long
 
-KINDS = ("word", "whitespace", "character", "bpe", "bpe-lower", "unigram", "byte")
+KINDS = (
+    *("word", "whitespace", "character", "bpe", "bpe-bare"),
+    *("bpe-lower", "unigram", "byte"),
+)
 ODD = [odd.text for odd in ODD_TEXTS]
 # Each prints a row of [name of the case, text, what it gave] for all that it read otherwise.
 PYTHON = """

@@ -8,8 +8,8 @@ vocabulary are the same bytes, as a character and a byte may be, the byte is cal
 
 What sentencepiece reads otherwise (`ReadBySentencePiece.reads_otherwise` tells): more marks on a
 letter, or in another order, than any character has; more than 31 spaces at a time where the
-vocabulary has pieces of spaces; numbers of several scripts; of unigram pieces those that are almost
-as probable as others, as probabilities are float32 there. NUL and characters that Unicode has not
+vocabulary has pieces of spaces; numbers of several scripts; with unigram pieces a long run of one
+mark, which can be cut in several ways that are as probable. NUL and characters that Unicode has not
 are decoded as U+FFFD.
 """
 
@@ -162,7 +162,7 @@ class ReadBySentencePiece:
             return "marks that no character has"
         if any(map(str.isnumeric, text)) and not text.isascii():
             return "numbers of several scripts"
-        return "pieces that are almost as probable as others"
+        return "several cuts that are as probable"
 
     def writes_otherwise(self, text: str) -> str:
         """Say why what the target writes may be decoded as another text; "" where it must be this
