@@ -261,7 +261,7 @@ def test_an_option_that_is_not_there(
         ("translate m --beam-size", "--beam-size needs a value"),
         ("train --verbose=3", "--verbose takes no value"),
         ("plot history", "weft plot needs --output (output file, .png or .svg)"),
-        ("translate", "weft translate needs FOLDER (a model folder)"),
+        ("translate", "weft translate needs FOLDER (a model folder, or a pack of one)"),
         ("inspect", "weft inspect needs FOLDER (a model folder), or --demo"),
         ("inspect m", "weft inspect needs TEXTS (a sentence, or several) after m"),
         (

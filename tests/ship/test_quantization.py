@@ -133,7 +133,7 @@ def test_the_report_says_what_was_trained_on_and_what_was_left_out(
     found = quantize(folder, [pairs], tmp_path / "unknown", max_bleu_loss=100)
     assert (
         found.notes[-1]
-        == "not checked for overlap with training: the folder has no run/train-hashes.npy"
+        == "not checked for overlap with training: there is no run/train-hashes.npy beside the model"
     )
     assert found.notes[-2].startswith("left out: 1 pair (")
     assert (

@@ -22,7 +22,7 @@ def detect(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            help="More model folders, then texts. Default: read --input or standard input."
+            help="More models, then texts. Default: read --input or standard input."
         ),
     ] = None,
     input_file: Input = None,

@@ -43,7 +43,8 @@ class Picture(StrEnum):
 
 def inspect(
     folder: Annotated[
-        str | None, typer.Argument(help="A model folder; none with --demo.")
+        str | None,
+        typer.Argument(help="A model folder, or a pack of one; none with --demo."),
     ] = None,
     texts: Annotated[
         list[str] | None,

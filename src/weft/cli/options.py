@@ -12,9 +12,10 @@ TERMS = (
 )
 UNITS = "Pairs translated before, in TMX, XLIFF, PO, TSV, CSV or JSON lines: exact matches are taken, near ones told."
 
-Folder = Annotated[Path, typer.Argument(help="A model folder.")]
+Folder = Annotated[Path, typer.Argument(help="A model folder, or a pack of one.")]
 FolderOrDemo = Annotated[
-    Path | None, typer.Argument(help="A model folder; none with --demo.")
+    Path | None,
+    typer.Argument(help="A model folder, or a pack of one; none with --demo."),
 ]
 FromDemo = Annotated[
     bool,

@@ -10,9 +10,9 @@ from weft.cli.options import TERMS, UNITS
 Folders = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Model folders; NAME=FOLDER gives a model another name, and NAME:en-de=FOLDER says the "
-        "languages of a translator that does not know them. Of two models for a pair of languages, the "
-        "first serves it.",
+        help="Model folders, or packs of them (.weft); NAME=FOLDER gives a model another name, and "
+        "NAME:en-de=FOLDER says the languages of a translator that does not know them. Of two models for "
+        "a pair of languages, the first serves it.",
     ),
 ]
 Demo = Annotated[

@@ -72,7 +72,9 @@ Glossary = Annotated[
 ]
 StartFrom = Annotated[
     Path | None,
-    typer.Option("--from", help="Start from the weights of this model folder."),
+    typer.Option(
+        "--from", help="Start from the weights of this model folder, or of this pack."
+    ),
 ]
 Fresh = Annotated[
     bool,

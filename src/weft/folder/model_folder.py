@@ -2,7 +2,7 @@
 
 Nothing in it is a pickle and nothing can run code: weights are safetensors, everything else is JSON
 with a closed schema. A folder is read in the order manifest, config, tokenizers, weights; sizes are
-checked before anything is allocated.
+checked before anything is allocated. A pack is read in the same way (`weft.folder.model_files`).
 """
 
 import json

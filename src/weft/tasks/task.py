@@ -28,9 +28,7 @@ from weft.folder.model_folder import (
 )
 from weft.kernels.machine import Machine
 
-NOT_CHECKED = (
-    "not checked for overlap with training: the folder has no run/train-hashes.npy"
-)
+NOT_CHECKED = "not checked for overlap with training: there is no run/train-hashes.npy beside the model"
 
 
 class Scores(Protocol):
