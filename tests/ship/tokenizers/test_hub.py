@@ -118,8 +118,9 @@ def test_long_texts_are_cut_as_weft_cuts_them(trained: Trained, tmp_path: Path) 
     assert theirs(text, truncation=True)["input_ids"] == [BOS_ID, *ids[:11]]
 
 
-@pytest.mark.parametrize("own_eos", [False, True])
-@pytest.mark.parametrize("target", ["character", "bpe-lower"])
+@pytest.mark.parametrize(
+    ("target", "own_eos"), [("character", False), ("bpe-lower", True)]
+)
 def test_two_vocabularies(
     one: Tokenizer, target: str, own_eos: bool, trained: Trained, tmp_path: Path
 ) -> None:
@@ -173,6 +174,7 @@ def test_the_special_pieces_have_their_places(trained: Trained, tmp_path: Path) 
     assert batch["input_ids"][0][-1] == PAD_ID
 
 
+@pytest.mark.long
 def test_no_class_of_a_model_brings_a_tokenizer_of_its_own(
     trained: Trained, tmp_path: Path
 ) -> None:

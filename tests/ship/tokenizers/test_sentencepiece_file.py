@@ -119,7 +119,7 @@ def test_the_list_of_pieces_is_the_source_s_ids_then_further_names(
     ("source", "target"),
     [
         ("character", "bpe"),
-        ("bpe", "word"),
+        pytest.param("bpe", "word", marks=pytest.mark.long),
         pytest.param("bpe", "character", marks=pytest.mark.long),
         pytest.param("unigram", "bpe", marks=pytest.mark.long),
     ],
