@@ -177,6 +177,8 @@ ship.own_card: folder run
 ship.card: run ship.certificate ship.licenses ship.own_card ship.source ship.target ship.written
 ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
  ship.tokenizers ship.written tasks
+ship.hub: folder ship.target
+ship.pushing: folder ship tasks
 ship.exporting: config data folder run ship
 ship.tokenizing: folder ship.source ship.tokenizers
 ship.onnx: config data decoding engine folder predict ship

@@ -6,7 +6,7 @@ GROUPS = {
     "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
     "Make another model from it": ("quantize", "average", "distill"),
-    "Take it elsewhere": ("pack", "export"),
+    "Take it elsewhere": ("pack", "export", "push"),
 }
 
 FIRST_STEPS = (
@@ -71,6 +71,10 @@ EXAMPLES = {
         "weft export runs/mine --to web --output site",
         "weft export --demo --to web --output site",
     ),
+    "push": (
+        "weft push runs/mine me/en-de",
+        "weft push runs/mine me/en-de --public --license mit",
+    ),
     "distill": ("weft distill runs/big text.en --output runs/small",),
 }
 
@@ -132,6 +136,7 @@ PAGES = {
     "score": "docs/language-modelling.md#scoring",
     "inspect": "docs/translation.md#looking-inside",
     "diagnose": "docs/translation.md#why-is-my-model-bad",
+    "push": "docs/interop.md#to-the-hub",
     "selfcheck": "docs/translation.md#looking-inside",
     "plot": "docs/systems.md#figures-for-a-lesson; learning curves: docs/systems.md",
     "quantize": "docs/translation.md#smaller-and-faster-int8",

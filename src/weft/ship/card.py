@@ -1,6 +1,6 @@
 """The card of a model in another form: what it is for a stranger, and what proves it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from weft.run.card import without_folders
 from weft.ship.certificate.report import Certificate
@@ -42,6 +42,22 @@ def card_of(
     parts += _sections(own, first=False)
     body = "\n\n".join(part.strip("\n") for part in parts if part)
     return f"{target.card_head(source, asked)}{without_folders(body)}\n"
+
+
+def card_for_weft(own: OwnCard, use: Sequence[str], asked: Asked) -> str:
+    """Return the card of a model that stays as Weft opens it, without a head: `use` are the
+    commands.
+    """
+    parts = [
+        f"# {own.title}",
+        own.about,
+        _section("Use", "\n".join(f"    {line}" for line in use)),
+        *_sections(own, first=True),
+        _section("Terms", terms(asked)),
+        *_sections(own, first=False),
+    ]
+    body = "\n\n".join(part.strip("\n") for part in parts if part)
+    return f"{without_folders(body)}\n"
 
 
 def title_of(source: Source) -> str:

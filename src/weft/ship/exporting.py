@@ -25,7 +25,7 @@ from weft.ship.certificate.report import CHECKS, Certificate, Check
 from weft.ship.certificate.trial import Trial, trial_of
 from weft.ship.certificate.used import scores_of, used_by_weft
 from weft.ship.licenses import LICENSE, license_of
-from weft.ship.source import Source, open_source
+from weft.ship.source import NoHome, Source, open_source
 from weft.ship.target import Asked, Target, refuse_missing
 from weft.ship.tokenizing import why_no_tokenizer
 from weft.ship.written import Written
@@ -70,7 +70,7 @@ def export(
 
     It is compared with the model on `data`, text that was not trained on, or the test part of a
     `builtin` corpus, or without both on what the folder's own run holds out; the certificate is
-    written beside it. Raises UsageError for a model without a home in this form, MissingPackage
+    written beside it. Raises NoHome for a model that this form does not have, MissingPackage
     where the target's library is not installed, and FolderError, with nothing written, where the
     two are not the same.
     """
@@ -84,7 +84,7 @@ def export(
     stages.enter("loading the model")
     source = open_source(folder)
     if reason := target.why_not(source) or why_no_tokenizer(source):
-        raise UsageError(f"{folder}: has no home in {target.name}: {reason}")
+        raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
     trial = None
     if asked.is_certified:
         trial = _trial(source, data, builtin)

@@ -30,6 +30,10 @@ from weft.tasks.task import Task
 from weft.tasks.translation import parameters_of as translation_parameters
 
 
+class NoHome(UsageError):
+    """A model that another program does not compute, with the reason."""
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """A model in a folder. `arrays` are its weights by their names in the folder, in float32; those
@@ -80,13 +84,13 @@ class Source:
 def open_source(folder: Path) -> Source:
     """Open a model to write it in another form.
 
-    Raises FolderError for a folder that is damaged or holds no model, UsageError for a recurrent
+    Raises FolderError for a folder that is damaged or holds no model, NoHome for a recurrent
     model.
     """
     stored = open_model_folder(folder)
     config = stored.config
     if config.is_recurrent:
-        raise UsageError(
+        raise NoHome(
             f"{folder}: the model is recurrent, and no other program has one like it; "
             'train a Transformer (model.kind = "transformer")'
         )
