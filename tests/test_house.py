@@ -184,6 +184,7 @@ ship.tokenizing: folder ship.source ship.tokenizers
 ship.onnx: config data decoding engine folder predict ship
 ship.onnx.loops:
 ship.gguf: config data folder predict ship
+ship.transformersjs: config folder predict ship
 ship.huggingface: config data folder predict ship
 ship.ctranslate2: config data folder kernels predict ship
 serve: data documents folder predict serve tasks

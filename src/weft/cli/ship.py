@@ -194,6 +194,7 @@ class Form(StrEnum):
     ONNX = "onnx"
     CTRANSLATE2 = "ctranslate2"
     GGUF = "gguf"
+    TRANSFORMERS_JS = "transformers.js"
 
 
 def export(

@@ -9,6 +9,7 @@ TARGETS = {
     "huggingface": ("weft.ship.huggingface.target", "HuggingFace"),
     "onnx": ("weft.ship.onnx.target", "Onnx"),
     "gguf": ("weft.ship.gguf.target", "Gguf"),
+    "transformers.js": ("weft.ship.transformersjs.target", "TransformersJs"),
 }
 
 

@@ -24,7 +24,8 @@ class Written:
     format, `precision` the type of its weights. A `loose` array, named as there, cannot be mapped
     back to the last bit, but to this difference; `why_loose` says why. In float32 the logits may
     differ by the `tolerance`, which rounding makes; where the program computes something else, if
-    only a little, `approximate` says what, and logits and searches are measured alone.
+    only a little, `approximate` says what, and logits and searches are measured alone. The logits
+    of `banned` ids of the target, in Weft's numbers, are so low there that none is ever written.
     """
 
     form: str
@@ -37,6 +38,7 @@ class Written:
     why_loose: str = ""
     tolerance: float = TOLERANCE
     approximate: str = ""
+    banned: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -61,3 +63,13 @@ class Written:
         if logits.ndim == 1:
             return logits
         return np.take(logits, self.ids.tgt, -1)
+
+    def without_banned(self, logits: Floats) -> Floats:
+        """Return the logits of all ids of Weft's but the banned ones."""
+        banned = list(self.banned)
+        return np.delete(logits, banned, -1) if banned else logits
+
+    def lets_through(self, logits: Floats) -> bool:
+        """Return whether a banned id could be written, by the logits of Weft's ids."""
+        banned = logits[..., list(self.banned)]
+        return bool((banned > NEVER / 2).any())

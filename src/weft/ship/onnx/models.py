@@ -26,12 +26,11 @@ from weft.ship.source import Source
 from weft.ship.tensors import Arrays, constant
 from weft.ship.tokenizers import ids as id_maps
 from weft.ship.tokenizers.ids import IdMap
+from weft.ship.written import NEVER
 
 ENCODER = "encoder_model"
 DECODER = "decoder_model"
 MODEL = "model"
-# added to the logits of ids that are never written
-NEVER = -1e9
 
 _BATCH = "batch_size"
 _SOURCE = "encoder_sequence_length"

@@ -1,0 +1,1 @@
+"""Models for the JavaScript library transformers.js, in Node and in browsers."""
