@@ -119,6 +119,14 @@ def permuted(tensor: Tensor, order: NDArray[np.int64], axis: int = -1) -> Tensor
     )
 
 
+def side_by_side(size: int, head_dim: int) -> NDArray[np.int64]:
+    """Return the order of the rows of heads that are turned in which the two numbers of a pair are
+    neighbours: Weft's number of each row, for `permuted`.
+    """
+    heads = np.arange(size).reshape(-1, 2, head_dim // 2)
+    return heads.swapaxes(1, 2).ravel()
+
+
 def reshaped(tensor: Tensor, shape: tuple[int, ...], before: tuple[int, ...]) -> Tensor:
     """Return an array in a shape that the other had as `before`."""
     return _changed(

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weft.config import CausalSection
 from weft.predict.weights import sinusoids
@@ -20,6 +19,7 @@ from weft.ship.tensors import (
     permuted,
     same,
     scaled,
+    side_by_side,
     stacked,
 )
 
@@ -101,7 +101,7 @@ def _attention(
         for tensor in _linear(arch, shape, f"{name}.{part}", f"{of}.{own}", size):
             is_turned = arch.turns == "neighbours" and part != "attn_v"
             if is_turned:
-                yield permuted(tensor, _side_by_side(size, shape.dim_of_head), axis=0)
+                yield permuted(tensor, side_by_side(size, shape.dim_of_head), axis=0)
             else:
                 yield tensor
 
@@ -150,11 +150,3 @@ def _norm(name: str, of: str, shape: CausalSection) -> Iterator[Tensor]:
         yield same(f"{name}.bias", f"{of}.bias")
     else:
         yield constant(f"{name}.bias", np.zeros(shape.d_model, np.float32))
-
-
-def _side_by_side(size: int, head_dim: int) -> NDArray[np.int64]:
-    """Return the order of the rows of heads that are turned in which the two numbers of a pair are
-    neighbours: Weft's number of each row.
-    """
-    heads = np.arange(size).reshape(-1, 2, head_dim // 2)
-    return heads.swapaxes(1, 2).ravel()

@@ -5,7 +5,14 @@ from weft.ship.huggingface.bart_family import Blenderbot, Marian, Pegasus
 from weft.ship.huggingface.bert_family import BERT, BertGeneration, MegatronBERT
 from weft.ship.huggingface.gpt2 import GPT2
 from weft.ship.huggingface.home import Home
-from weft.ship.huggingface.rotary import Arcee, Llama, Qwen3, Starcoder2
+from weft.ship.huggingface.rotary import (
+    GLM4,
+    Arcee,
+    Llama,
+    Qwen3,
+    StableLM,
+    Starcoder2,
+)
 from weft.ship.huggingface.t5gemma import T5Gemma
 from weft.ship.huggingface.ultrabert import UltraBERT
 from weft.ship.source import Source
@@ -21,6 +28,8 @@ HOMES: tuple[Home, ...] = (
     Llama(),
     Arcee(),
     Starcoder2(),
+    StableLM(),
+    GLM4(),
     GPT2(),
     MarianDecoder(),
     OPT(),
