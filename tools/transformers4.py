@@ -63,6 +63,11 @@ class Folder:
         new = found[before:]
         return new[: new.index(end)] if end in new else new
 
+    def settings(self, names: list[str]) -> dict[str, Any]:
+        """The settings of the pipeline."""
+        config = self.pipeline.generation_config
+        return {name: getattr(config, name) for name in names}
+
     def use(self, text: str, settings: dict[str, Any]) -> Any:
         """The answer of the version's own pipeline."""
         return self.pipeline(text, **settings)

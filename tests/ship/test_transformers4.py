@@ -156,6 +156,7 @@ def test_a_translator_is_the_same_model_in_transformers_4(
     made, there = proved(TRANSLATORS[case], "translation", tmp_path, process)
     assert made.form == case.split(",", maxsplit=1)[0]
     assert made.certificate.unchecked == {}
+    _is_set(there)
     _translates(open_source(tmp_path / "model"), there)
 
 
@@ -168,6 +169,7 @@ def test_a_language_model_is_the_same_in_transformers_4(
     made, there = proved(greedy, "language-modelling", tmp_path, process)
     assert made.form.startswith(home)
     assert [*made.certificate.unchecked] == ["beam"]
+    _is_set(there)
     if case == "tiny-shakespeare":
         return  # its pieces are bytes, too, of which each reader makes another text
     own = weft.load(tmp_path / "model")
@@ -212,6 +214,14 @@ def _translates(source: Source, opened: InTransformers4) -> None:
         (ids,) = reference.search([row], 1)
         (found,) = opened.pipeline(text, num_beams=1, max_new_tokens=LIMIT)
         assert found["translation_text"] == tgt.decode(ids)
+
+
+def _is_set(opened: InTransformers4) -> None:
+    """The version's pipeline has the settings of the folder, in place of its own."""
+    path = opened.place / "generation_config.json"
+    told = json.loads(path.read_text("utf-8"))
+    assert len(told) >= 7
+    assert opened.ask("settings", names=list(told)) == told
 
 
 def plain(ids: Sequence[int]) -> list[int]:

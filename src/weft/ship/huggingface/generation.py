@@ -29,11 +29,17 @@ def generation_of(source: Source, ids: IdMap, asked: Asked) -> dict[str, Any]:
     return {**found, "bos_token_id": source.start_id, **_sampling(config)}
 
 
-def of_pipeline(config: LanguageConfig) -> dict[str, Any]:
-    """Return what config.json must say for version 4, whose pipeline for text has settings of its
-    own that go before those of generation_config.json.
+def of_pipelines(source: Source, asked: Asked) -> dict[str, Any]:
+    """Return what config.json must say for version 4, whose pipelines have settings of their own
+    that go before those of generation_config.json; by the names of the pipelines.
     """
-    return {"text-generation": {"max_new_tokens": None, **_sampling(config)}}
+    config = source.config
+    if isinstance(config, LanguageConfig):
+        return {"text-generation": {"max_new_tokens": None, **_sampling(config)}}
+    assert isinstance(config, TranslationConfig)
+    settings = {"max_new_tokens": None, **_beam(config, asked)}
+    pair = f"translation_{config.src_lang}_to_{config.tgt_lang}"
+    return {"translation": settings, pair: settings}
 
 
 def _beam(config: TranslationConfig, asked: Asked) -> dict[str, Any]:
@@ -45,7 +51,7 @@ def _beam(config: TranslationConfig, asked: Asked) -> dict[str, Any]:
         "do_sample": False,
         "early_stopping": False,
         "length_penalty": round(penalty, 4),
-        # counts the start, too; pipelines of version 4 put their own number for max_new_tokens
+        # counts the start, too
         "max_length": limit + 1,
     }
 

@@ -14,7 +14,7 @@ from weft.folder.model_folder import (
     TranslationConfig,
 )
 from weft.ship.huggingface.classes import home_of, why_no_home
-from weft.ship.huggingface.generation import generation_of, of_pipeline
+from weft.ship.huggingface.generation import generation_of, of_pipelines
 from weft.ship.huggingface.head import head_of
 from weft.ship.huggingface.home import Home
 from weft.ship.huggingface.opened import (
@@ -56,10 +56,12 @@ class HuggingFace(Target):
         arrays = make_all(tensors, source.arrays)
         with durable.replacing(place / WEIGHTS) as temporary:
             save_file(arrays, temporary, metadata={"format": "pt"})
-        _write_json(place / "config.json", _config(source, home, ids))
+        config = _config(source, home, ids)
         if not isinstance(source.config, ClassificationConfig):
+            config["task_specific_params"] = of_pipelines(source, asked)
             settings = generation_of(source, ids, asked)
             _write_json(place / "generation_config.json", settings)
+        _write_json(place / "config.json", config)
         for name, content in tokenizer_files(source, ids).items():
             (place / name).write_bytes(content)
         before, after = ids_around(source, ids)
@@ -107,7 +109,6 @@ def _config(source: Source, home: Home, ids: IdMap) -> dict[str, Any]:
         config["decoder_start_token_id"] = ids.bos
     if isinstance(own, LanguageConfig):
         config["bos_token_id"] = source.start_id
-        config["task_specific_params"] = of_pipeline(own)
     if isinstance(own, ClassificationConfig):
         several = "multi_label" if own.multi_label else "single_label"
         config["problem_type"] = f"{several}_classification"
