@@ -1,6 +1,7 @@
 """Classifiers as classes of transformers: the same model, labels and probabilities."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -99,6 +100,17 @@ def test_words_of_another_package_are_refused() -> None:
     (tokenizer,) = source.tokenizers
     tokenizer.settings = tokenizer.settings.model_copy(update={"words": "spacy"})
     assert why_no_home(source).startswith('tokenizer.words = "spacy": ')
+
+
+def test_a_library_without_the_class_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As versions before 5.23 are."""
+    old = SimpleNamespace()
+    monkeypatch.setattr("weft.ship.huggingface.target.load", lambda package: old)
+    with pytest.raises(UsageError, match=r"has no Ultrabert.* --uncertified"):
+        exported(tmp_path, "classify-modern")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_changed_number_of_a_multiplied_table_is_found(

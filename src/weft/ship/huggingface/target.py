@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from safetensors.numpy import save_file
 
+from weft.errors import UsageError
 from weft.folder import durable
 from weft.folder.model_folder import (
     ClassificationConfig,
@@ -26,7 +28,7 @@ from weft.ship.huggingface.opened import (
 )
 from weft.ship.opened import Opened
 from weft.ship.source import Source
-from weft.ship.target import Asked, Target
+from weft.ship.target import Asked, Target, load
 from weft.ship.tensors import make_all
 from weft.ship.tokenizers.ids import IdMap
 from weft.ship.tokenizing import ids_around, tokenizer_files
@@ -78,6 +80,11 @@ class HuggingFace(Target):
         )
 
     def open(self, source: Source, place: Path, written: Written) -> Opened:
+        if not hasattr(load("transformers"), written.form):
+            raise UsageError(
+                f"transformers {version('transformers')} has no {written.form}; install a newer one "
+                "(pip install --upgrade transformers), or give --uncertified"
+            )
         kind = _OPENED[source.task.name]
         return kind(place, _home(source).auto_class)
 
