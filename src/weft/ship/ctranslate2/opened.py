@@ -169,12 +169,15 @@ class OpenedClassifier(OpenedByCTranslate2):
 
     def __init__(self, place: Path, compute_type: str = "default") -> None:
         super().__init__(place, compute_type)
-        with np.load(place / HEAD, allow_pickle=False) as head:
-            self.head = dict(head)
+        self.head = self._read_head()
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         yield from super().arrays()
-        yield from self.head.items()
+        yield from self._read_head().items()
+
+    def _read_head(self) -> dict[str, Array]:
+        with np.load(self.place / HEAD, allow_pickle=False) as head:
+            return dict(head)
 
     def logits(self, row: Row) -> Floats:
         weight = self.head["weight"]
