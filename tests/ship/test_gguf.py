@@ -205,8 +205,18 @@ def test_the_file_says_how_to_search_and_no_license_that_was_not_stated(
 
 
 def test_a_license_that_was_stated_is_in_the_file(tmp_path: Path) -> None:
-    exported(tmp_path, license="cc-by-4.0", is_certified=False)
-    assert value(file_in(tmp_path), "general.license") == "cc-by-4.0"
+    stated = "mine-1.0 https://example.org/terms"
+    for number, license in enumerate(("CC BY 4.0", stated)):
+        place = tmp_path / str(number)
+        exported(place, license=license, is_certified=False)
+        reader = file_in(place)
+        told = [
+            value(reader, f"general.license{end}") for end in ("", ".name", ".link")
+        ]
+        expected: list[Any] = ["cc-by-4.0", None, None]
+        if license == stated:
+            expected = ["other", *stated.split()]
+        assert told == expected
 
 
 def test_a_library_with_other_structures_is_refused_before_it_is_used(

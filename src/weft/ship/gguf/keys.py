@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from weft.folder.model_folder import LanguageConfig
 from weft.predict.weights import NORM_EPS, WAVE_BASE
 from weft.ship.gguf.arches import Arch
+from weft.ship.licenses import license_of
 from weft.ship.target import Asked
 
 Keys: TypeAlias = dict[str, Any]
@@ -28,8 +29,12 @@ def general_keys(
         "general.file_type": file_type,
         "general.quantization_version": 2,
     }
-    if asked.license:
-        keys["general.license"] = asked.license
+    license = license_of(asked.license)
+    if license is not None:
+        keys["general.license"] = license.id
+    if license is not None and license.name:
+        keys["general.license.name"] = license.name
+        keys["general.license.link"] = license.link
     if config.lang and config.lang != "und":
         keys["general.languages"] = [config.lang]
     return keys

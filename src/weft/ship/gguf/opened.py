@@ -10,6 +10,7 @@ import numpy as np
 from weft.data.tokenizer import Tokenizer
 from weft.ship.certificate.used import NEW_TOKENS
 from weft.ship.gguf.library import PACKAGE, Context, Model
+from weft.ship.gguf.precisions import read_as
 from weft.ship.opened import Floats, Opened, Row, Wanted
 from weft.ship.target import load, versions_of
 from weft.ship.tensors import Array
@@ -36,7 +37,8 @@ class OpenedByLlamaCpp(Opened):
     def arrays(self) -> Iterator[tuple[str, Array]]:
         reader: Any = load("gguf").GGUFReader(self.path)
         for tensor in reader.tensors:
-            yield tensor.name, np.array(tensor.data)
+            content = np.array(tensor.data)
+            yield tensor.name, read_as(content, tensor.tensor_type.name)
 
     def encode(self, text: str) -> list[int]:
         return self._model.tokenize(self.reader.given(text))

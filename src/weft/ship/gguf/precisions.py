@@ -19,19 +19,21 @@ from weft.ship.tensors import Array, Tensor
 @dataclass(frozen=True)
 class Precision:
     """A type of numbers: its `name` in gguf's `GGMLQuantizationType`, the number that a file of
-    such has as `general.file_type`, and how many numbers of a row share a scale.
+    such has as `general.file_type`, what NumPy has them as, and how many numbers of a row share a
+    scale.
     """
 
     name: str
     file_type: int
+    dtype: type[np.generic]
     block: int = 1
 
 
 PRECISIONS = {
-    "float32": Precision("F32", 0),
-    "f16": Precision("F16", 1),
-    "bf16": Precision("BF16", 32),
-    "q8_0": Precision("Q8_0", 7, block=32),
+    "float32": Precision("F32", 0, np.float32),
+    "f16": Precision("F16", 1, np.float16),
+    "bf16": Precision("BF16", 32, np.uint16),
+    "q8_0": Precision("Q8_0", 7, np.uint8, block=32),
 }
 
 
@@ -48,9 +50,7 @@ def precision_of(name: str, array: Array, asked: Precision) -> Precision:
 
 
 def quantized(tensor: Tensor, precision: Precision) -> Tensor:
-    """Return an array in another type: of float16 its numbers, else the bytes as the file has
-    them.
-    """
+    """Return an array in another type, as a file has it: in the type's `dtype`."""
     if precision.name == "F32":
         return tensor
 
@@ -77,10 +77,17 @@ def largest_loss(array: Array, precision: Precision) -> float:
     return float(max(np.abs(array).max() * 2.0**-bits, 2.0**-25))
 
 
+def read_as(content: Array, type_name: str) -> Array:
+    """Return the content of an array in a file in the `dtype` of its type."""
+    dtypes = {precision.name: precision.dtype for precision in PRECISIONS.values()}
+    return content.view(dtypes[type_name])
+
+
 def dequantize(array: Array, precision: Precision) -> Array:
     """Return the numbers that a file has, in float32."""
     gguf: Any = load("gguf")
-    found: Array = gguf.quants.dequantize(array, type_of(precision))
+    content = array.view(np.uint8)
+    found: Array = gguf.quants.dequantize(content, type_of(precision))
     return found
 
 
@@ -93,7 +100,8 @@ def _quantize(name: str, array: Array, precision: Precision) -> Array:
     gguf: Any = load("gguf")
     content = np.ascontiguousarray(array)
     with np.errstate(over="ignore"):
-        found: Array = gguf.quants.quantize(content, type_of(precision))
+        quantized = gguf.quants.quantize(content, type_of(precision))
+    found: Array = quantized.view(precision.dtype)
     if not np.isfinite(dequantize(found, precision)).all():
         raise UsageError(
             f"--precision {precision.name.lower()}: {name} has numbers that float16 does not hold; bf16 does"

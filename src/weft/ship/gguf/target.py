@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weft.config import CausalSection
 from weft.data.pipeline import has_leading_space
 from weft.folder.model_folder import LanguageConfig, TranslationConfig
@@ -165,7 +167,8 @@ def _write(path: Path, arch: Arch, keys: Keys, parts: Sequence[_Part]) -> None:
         writers[type(value)](name, value)
     for part in parts:
         kind = type_of(part.precision)
-        writer.add_tensor(part.tensor.name, part.array, raw_dtype=kind)
+        content = part.array.view(np.uint8)
+        writer.add_tensor(part.tensor.name, content, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
