@@ -215,7 +215,10 @@ def export(
     ] = None,
     demo: FromDemo = False,
     precision: Annotated[
-        str, typer.Option(help="The type of the weights: float32, or int8.")
+        str,
+        typer.Option(
+            help="The type of the weights: float32; for ctranslate2 also int8, for gguf f16, bf16 or q8_0."
+        ),
     ] = "float32",
     license_: Annotated[
         str,
