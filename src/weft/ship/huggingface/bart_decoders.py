@@ -60,6 +60,12 @@ class MarianDecoder(CausalHome):
         d_model = shape_of(source).d_model
         return [sines_first(tensor, d_model) for tensor in super().tensors(source)]
 
+    def notes(self, source: Source) -> Iterator[str]:
+        yield from super().notes(source)
+        yield (
+            "this class counts positions from the padding on: give texts of one length in a batch, or one at a time"
+        )
+
     def stack(self, shape: CausalSection) -> Iterator[Tensor]:
         # computed anyway, but version 4 warns where the file has none
         yield positions("model.decoder.embed_positions.weight", "embedding", shape)
