@@ -77,6 +77,14 @@ def test_the_card_says_what_was_found_and_invents_no_license(tmp_path: Path) -> 
     assert "logits: " in body
 
 
+def test_what_is_handed_on_quotes_none_of_the_text(tmp_path: Path) -> None:
+    made = exported("en-de", tmp_path)
+    # a random model writes other things there, and whoever exports it sees what
+    assert "Ein kleiner Hund" in made.certificate.checks[-1].first
+    for path in (tmp_path / "out").iterdir():
+        assert b"kleiner Hund" not in path.read_bytes()
+
+
 def test_without_a_comparison_the_card_says_so(tmp_path: Path) -> None:
     folder = random_models.write_folder("en-de", tmp_path / "model")
     asked = exporting.Asked(is_certified=False)

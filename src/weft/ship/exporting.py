@@ -97,7 +97,7 @@ def export(
         if trial is not None:
             certificate = certify(source, target, written, place, trial)
             _refuse_failed(folder, certificate)
-            durable.write_json(place / PARITY, certificate.to_json())
+            durable.write_json(place / PARITY, certificate.for_others())
         if license is not None and license.file is not None:
             durable.write_bytes(place / LICENSE, license.file.read_bytes())
         card = card_of(source, target, written, certificate, asked)

@@ -70,8 +70,17 @@ class Certificate:
         return next((check for check in self.checks if not check.is_passed), None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of parity.json."""
+        """Return the certificate for a program."""
         return asdict(self)
+
+    def for_others(self) -> dict[str, Any]:
+        """Return the content of parity.json, which goes wherever the model goes: without what is
+        shown of differences, as it quotes the text that was compared.
+        """
+        told = asdict(self)
+        for check in told["checks"]:
+            del check["first"]
+        return told
 
     def lines(self) -> list[str]:
         """Return the certificate for a person, in lines."""
