@@ -6,6 +6,7 @@ tests/ship/test_interop.py trains and exports them; `make interop` has it write 
 
 import json
 import platform
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -43,6 +44,11 @@ class Case:
     def name(self) -> str:
         """The recipe, and what is set beside it."""
         return " ".join([self.recipe, *self.settings])
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder."""
+        return re.sub(r"[^\w.=-]+", "-", self.name).strip("-")
 
 
 CASES = (

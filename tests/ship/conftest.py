@@ -1,4 +1,4 @@
-"""The option of the tables: where `make interop` has them written."""
+"""The options of the tables: where `make interop` has them written, and where models are kept."""
 
 from pathlib import Path
 
@@ -11,4 +11,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         type=Path,
         help="write what exports gave into FILE",
+    )
+    parser.addoption(
+        "--interop-models",
+        metavar="DIR",
+        type=Path,
+        help="keep the models that are exported in DIR, and take those that are there",
     )

@@ -31,14 +31,18 @@ def cells(request: pytest.FixtureRequest) -> Iterator[list[interop.Cell]]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def trained(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
     """Train a case's model when it is first asked for."""
+    kept = request.config.getoption("--interop-models", None)
+    place = kept or tmp_path_factory.mktemp("models")
     models: dict[str, Path] = {}
 
     def train(name: str) -> Path:
         if name not in models:
             case = CASES[name]
-            out = tmp_path_factory.mktemp("models") / "model"
+            out = place / case.folder
             settings = interop.settings_of(case)
             weft.train(recipe=case.recipe, out=out, settings=settings, quiet=True)
             models[name] = out
