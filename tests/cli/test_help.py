@@ -146,7 +146,7 @@ def test_a_second_name_is_taken_and_not_shown(command: Command) -> None:
         ("eval", "weft evaluate FOLDER DATA"),
         ("finetune", "--from FOLDER"),
         ("chat", "weft generate FOLDER --prompt TEXT"),
-        ("convert", "safetensors and JSON"),
+        ("convert", "weft export writes a model"),
         ("exprt", "did you mean weft export?"),
         ("serv", "did you mean weft serve?"),
         ("trane", "did you mean weft train?"),
