@@ -163,7 +163,7 @@ run: config data folder kernels predict recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
 ship: data decoding engine folder kernels predict run tasks training
 ship.tokenizers: config data ship.tokenizers
-ship.web: folder inspection.assets inspection.browser tasks
+ship.web: config engine inspection.assets inspection.browser ship tasks
 ship.tokenizers: config data ship.tokenizers
 ship.tensors:
 ship.opened: ship.tensors

@@ -16,7 +16,10 @@ from weft.data.known import KnownWords
 from weft.errors import FolderError
 from weft.folder import durable
 from weft.inspection.browser import rounded_task
-from weft.ship import web
+from weft.ship.exporting import export
+from weft.ship.target import Asked
+from weft.ship.web.page import PAGE, write_page
+from weft.ship.web.target import Web
 from weft.tasks.opening import load_task
 
 
@@ -41,7 +44,15 @@ def open_page(browser: Any, watch: Any) -> Iterator[Callable[..., Any]]:
 
 
 def page_of(folder: Path) -> str:
-    return (folder / web.PAGE).as_uri()
+    return (folder / PAGE).as_uri()
+
+
+def site_of(task: Any, place: Path) -> Path:
+    """The page of a model that is in no folder."""
+    out = place / "site"
+    out.mkdir()
+    write_page(task, out)
+    return out
 
 
 def answer_of(page: Any) -> str:
@@ -56,7 +67,8 @@ def answer_of(page: Any) -> str:
 def exported(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A translator, exported."""
     out = tmp_path_factory.mktemp("web") / "site"
-    web.export_web(tiny_folder, out, licence="CC BY 4.0")
+    asked = Asked(license="CC BY 4.0", is_certified=False)
+    export(tiny_folder, Web(), out, asked=asked)
     return out
 
 
@@ -100,7 +112,7 @@ def test_the_page_is_served_as_well(exported: Path, open_page: Any) -> None:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        page = open_page(f"http://127.0.0.1:{server.server_port}/{web.PAGE}")
+        page = open_page(f"http://127.0.0.1:{server.server_port}/{PAGE}")
         page.fill("#text", "cat sees dog.")
         assert answer_of(page)
     finally:
@@ -121,8 +133,7 @@ def test_a_missing_file_is_named(exported: Path, browser: Any, tmp_path: Path) -
 
 def test_a_language_model_writes_on(open_page: Any, tmp_path: Path) -> None:
     task = tiny.tiny_task("lm-modern")
-    web.write_web(task, tmp_path / "site")
-    page = open_page(page_of(tmp_path / "site"))
+    page = open_page(page_of(site_of(task, tmp_path)))
     prompt = "Ein Hund.\nEin kleiner"
     page.fill("#text", prompt)
     page.fill("#limit", "9")
@@ -142,8 +153,7 @@ def test_a_language_model_writes_on(open_page: Any, tmp_path: Path) -> None:
 
 def test_a_classifier_shows_its_labels_in_order(open_page: Any, tmp_path: Path) -> None:
     task = tiny.tiny_task("classify-fast")
-    web.write_web(task, tmp_path / "site")
-    page = open_page(page_of(tmp_path / "site"))
+    page = open_page(page_of(site_of(task, tmp_path)))
     page.fill("#text", tiny.TEXTS[0])
     (answer,) = task.predictor().classify(tiny.TEXTS[0])
     page.wait_for_selector("#answer li")
@@ -166,8 +176,7 @@ def test_words_that_training_never_had_are_named(
     lines = ["The Hund sieht a cat.", "Der hund (Maus)!", "die Maus"]
     known = KnownWords.of(["the cat sees a dog"])
     task = replace(tiny.tiny_task("en-de"), known=known)
-    web.write_web(task, tmp_path / "site")
-    page = open_page(page_of(tmp_path / "site"))
+    page = open_page(page_of(site_of(task, tmp_path)))
     page.fill("#text", "The cat sees a dog")
     answer_of(page)
     assert page.locator("#unknown").text_content() == ""
@@ -188,8 +197,7 @@ def test_words_that_training_never_had_are_named(
 def test_a_label_of_unknown_words_is_a_guess(open_page: Any, tmp_path: Path) -> None:
     known = KnownWords.of(["the cat sees a dog"])
     task = replace(tiny.tiny_task("classify-fast"), known=known)
-    web.write_web(task, tmp_path / "site")
-    page = open_page(page_of(tmp_path / "site"))
+    page = open_page(page_of(site_of(task, tmp_path)))
     said = {
         "The cat sees Hunde": "“Hunde”. The model answers by the other words.",
         "Ein Hund sees": "“Ein”, “Hund”. They are most of the text’s words",
@@ -205,8 +213,7 @@ def test_a_page_of_a_model_without_such_words_says_nothing(
     open_page: Any, tmp_path: Path
 ) -> None:
     task = replace(tiny.tiny_task("classify-fast"), known=None)
-    web.write_web(task, tmp_path / "site")
-    page = open_page(page_of(tmp_path / "site"))
+    page = open_page(page_of(site_of(task, tmp_path)))
     page.fill("#text", "qwx")
     answer_of(page)
     assert page.locator("#unknown").text_content() == ""

@@ -251,24 +251,28 @@ def export(
         raise FolderError(
             f"{output}: exists already; a folder is never written over: give another name"
         )
-    if target is Form.WEB:
-        for line in _to_web(model, output, title, license_):
-            remark(line)
-        return
     with stages.showing("loading the model"):
+        from weft.inspection.browser import refuse_no_browser
         from weft.ship.exporting import export as write
         from weft.ship.target import Asked
         from weft.ship.targets import target_named
+        from weft.ship.web.target import Web
 
+        if target is Form.WEB:
+            refuse_no_browser(model)
+        form = Web(title) if target is Form.WEB else target_named(target.value)
         asked = Asked(license_, data_terms, precision, not uncertified)
         builtin = "everyday" if demo and not texts else ""
-        made = write(model, target_named(target.value), output, texts, asked, builtin)
+        made = write(model, form, output, texts, asked, builtin)
     if as_json:
         print_json({**made.to_json(), "folder": str(output)})
         return
     for line in made.lines():
         print(line)
     remark(f"weft: wrote {output}: {made.form}, {made.size / 1e6:.1f} MB")
+    if target is Form.WEB:
+        for line in _how_opened(output):
+            remark(line)
     if not license_:
         remark(
             "weft: note: the card says that no license was stated; --license and --data-terms say them"
@@ -295,16 +299,12 @@ def _model_and_texts(
     return DEMO, [str(folder), *data]
 
 
-def _to_web(folder: Path, output: Path, title: str, licence: str) -> list[str]:
-    """Write a page, and say how it is opened."""
-    from weft.ship.web import PAGE, export_web
+def _how_opened(output: Path) -> list[str]:
+    """Say how a page is opened."""
+    from weft.ship.web.page import PAGE
 
-    with stages.showing("loading the model"):
-        made = export_web(folder, output, title, licence)
-    megabytes = made.size / 1e6
     served = f"python -m http.server --directory {shlex.quote(str(output))}"
     return [
-        f"weft: wrote {output}: {made.weights:,} weights in 16 bits, {megabytes:.1f} MB in all",
         f"open {output / PAGE} in a browser, or put the folder on any web host",
         f"where the browser lets no file load another: {served}, then http://localhost:8000",
     ]

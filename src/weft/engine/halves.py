@@ -1,5 +1,6 @@
 """Weights in 16 bits, as a browser is given them: rounded, and laid out as bytes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -81,6 +82,17 @@ def packed(weights: AnyWeights, key_value_heads: int, sinusoidal: bool) -> Packe
             count += 0 if _is_scale(name) else stored.size
         entries.append((name, known[id(array)]))
     return Packed(entries, bytes(data), count)
+
+
+def stored_arrays(
+    weights: AnyWeights, key_value_heads: int, sinusoidal: bool
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the arrays that `packed` writes, each in the type that it is written in, by its path;
+    one of several parts comes with each.
+    """
+    alone = _without_copies(weights, key_value_heads, sinusoidal)
+    for name, array in named_arrays(alone):
+        yield name, _stored(name, array)
 
 
 def _stored(name: str, array: NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """An export: written, read back, compared, and only then given its name."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ from weft.ship.certificate.checks import (
     check_weights,
 )
 from weft.ship.certificate.reference import reference_of
-from weft.ship.certificate.report import CHECKS, Certificate, Check
+from weft.ship.certificate.report import CHECKS, Certificate, Check, Name
 from weft.ship.certificate.trial import Trial, trial_of
 from weft.ship.certificate.used import scores_of, used_by_weft
 from weft.ship.licenses import LICENSE, license_of
+from weft.ship.opened import Opened
 from weft.ship.source import NoHome, Source, open_source
 from weft.ship.target import Asked, Target, refuse_missing
 from weft.ship.tokenizing import why_no_tokenizer
@@ -32,8 +34,9 @@ from weft.ship.written import Written
 
 PARITY = "parity.json"
 BEAM_SIZE = 4  # of the beam that is compared
+_NO_TEXT = "it takes text: give DATA, or a folder whose run holds some out"
 # the checks that show a text, the first that can be made of them
-_SHOW = ("greedy", "use")
+_SHOW: tuple[Name, ...] = ("greedy", "use")
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,14 @@ def export(
         raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
     trial = None
     if asked.is_certified:
-        trial = _trial(source, data, builtin)
+        trial = _trial(source, target, data, builtin)
+    if trial is not None:
         asked = replace(asked, usual_len=trial.usual_len)
-    facts = {"format": f"weft-export-{target.name}", "version": 1}
-    with durable.writing_folder(output, facts) as place:
+    with durable.writing_folder(output, target.facts(source)) as place:
         stages.enter(f"writing {target.name}")
         written = target.write(source, place, asked)
         certificate = None
-        if trial is not None:
+        if asked.is_certified:
             certificate = certify(source, target, written, place, trial)
             _refuse_failed(folder, certificate)
             durable.write_json(place / PARITY, certificate.for_others())
@@ -107,20 +110,39 @@ def export(
 
 
 def certify(
-    source: Source, target: Target, written: Written, place: Path, trial: Trial
+    source: Source,
+    target: Target,
+    written: Written,
+    place: Path,
+    trial: Trial | None,
 ) -> Certificate:
-    """Compare what was written with its source, check by check.
+    """Compare what was written with its source, check by check; without text the weights alone.
 
     The checks stop at the first that does not pass.
     """
     stages.enter("reading it back")
-    opened = target.open(source, place, written)
-    reference = reference_of(source.task, opened.bans_first)
+    equal = target.compared(source)
+    with closing(target.open(equal, place, written)) as opened:
+        if trial is None:
+            weights = check_weights(written, opened, equal.arrays)
+            idle = {str(name): _NO_TEXT for name in CHECKS if name != "weights"}
+            return _certificate(target, written, opened, [weights], idle, "")
+        steps = _steps(source, equal, written, opened, trial)
+        unchecked = {**_idle(trial), **opened.unchecked}
+        checks = _made(steps, unchecked)
+        return _certificate(target, written, opened, checks, unchecked, trial.about)
+
+
+def _steps(
+    source: Source, equal: Source, written: Written, opened: Opened, trial: Trial
+) -> Mapping[Name, Callable[[], Check]]:
+    """Return what makes each check; `equal` is the model that the form must be the same as."""
+    reference = reference_of(equal.task, opened.bans_first)
     tokenizers = source.tokenizers
     exact = written.is_exact
     tolerance = written.tolerance if exact else None
-    steps: Mapping[str, Callable[[], Check]] = {
-        "weights": lambda: check_weights(written, opened, source.arrays),
+    return {
+        "weights": lambda: check_weights(written, opened, equal.arrays),
         "ids": lambda: check_ids(written, opened, trial),
         "logits": lambda: check_logits(
             written, opened, trial, reference, tokenizers[0].decode, tolerance
@@ -134,22 +156,38 @@ def certify(
         "use": lambda: check_use(
             opened,
             trial.used,
-            used_by_weft(source, trial),
+            used_by_weft(source, trial.used),
             lambda found: scores_of(source, trial, found),
         ),
     }
-    unchecked = {**_idle(trial), **opened.unchecked}
+
+
+def _made(
+    steps: Mapping[Name, Callable[[], Check]], unchecked: Mapping[str, str]
+) -> list[Check]:
+    """Make the checks, until one does not pass."""
     checks: list[Check] = []
     for name, step in steps.items():
         if name in unchecked:
             continue
-        stages.enter(f"comparing {CHECKS[name]}")  # type: ignore[index]
+        stages.enter(f"comparing {CHECKS[name]}")
         check = step()
         if not check.is_passed:
             shown = next((one for one in _SHOW if one not in unchecked), name)
             checks.append(_with_example(check, steps[shown]))
             break
         checks.append(check)
+    return checks
+
+
+def _certificate(
+    target: Target,
+    written: Written,
+    opened: Opened,
+    checks: Sequence[Check],
+    unchecked: Mapping[str, str],
+    text: str,
+) -> Certificate:
     return Certificate(
         target.name,
         written.form,
@@ -157,7 +195,7 @@ def certify(
         tuple(checks),
         unchecked,
         opened.versions,
-        trial.about,
+        text,
     )
 
 
@@ -177,14 +215,23 @@ def _with_example(check: Check, use: Callable[[], Check]) -> Check:
     return replace(check, first=f"{check.first}; for example {example}")
 
 
-def _trial(source: Source, data: Sequence[str], builtin: str) -> Trial:
-    """Return what to compare on: the text that is named, or what the model's run holds out."""
+def _trial(
+    source: Source, target: Target, data: Sequence[str], builtin: str
+) -> Trial | None:
+    """Return what to compare on: the text that is named, or what the model's run holds out; None
+    where there is none, if the target does without.
+    """
     if data:
         return trial_of(source, source.task.read(data))
     if builtin:
         pairs = gather_pairs(PairsSection(builtin=builtin), Sources())
         return trial_of(source, pairs.test)
-    _, text = held_out(source.folder)
+    try:
+        _, text = held_out(source.folder)
+    except UsageError:
+        if target.needs_text:
+            raise
+        return None
     return trial_of(source, text)
 
 

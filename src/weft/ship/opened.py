@@ -91,3 +91,6 @@ class Opened(ABC):
         continuations, or labels.
         """
         raise NotImplementedError
+
+    def close(self) -> None:  # noqa: B027  # most hold nothing that must be released
+        """Release what the program holds; nothing more is asked of it."""

@@ -1,6 +1,7 @@
 """A form that models are written in for another program, and what is asked of it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -35,7 +36,8 @@ class Target(ABC):
     """A form for another program.
 
     `name` is that of the command line; `extra` brings its `packages`, each with the name that it is
-    imported by, which the certificate needs, and those of `writers` what writes the files.
+    imported by, which the certificate needs, and those of `writers` what writes the files. Without
+    `needs_text` a certificate may have the weights alone, where there is no text to compare on.
     """
 
     name: ClassVar[str]
@@ -43,6 +45,7 @@ class Target(ABC):
     packages: ClassVar[tuple[str, ...]]
     writers: ClassVar[tuple[str, ...]] = ()
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
+    needs_text: ClassVar[bool] = True
 
     @abstractmethod
     def why_not(self, source: Source) -> str:
@@ -50,13 +53,25 @@ class Target(ABC):
         it has.
         """
 
+    def compared(self, source: Source) -> Source:
+        """Return the model that the form must be the same as: the one that is written, or it with
+        weights of fewer bits.
+        """
+        return source
+
     @abstractmethod
     def write(self, source: Source, place: Path, asked: Asked) -> Written:
         """Write all files but the card into a new folder."""
 
     @abstractmethod
     def open(self, source: Source, place: Path, written: Written) -> Opened:
-        """Open what was written, by the other program's own library."""
+        """Open what was written, by the other program's own library; `source` is the model that it
+        must be the same as.
+        """
+
+    def facts(self, source: Source) -> Mapping[str, Any]:
+        """Return what the folder's manifest says of the form."""
+        return {"format": f"weft-export-{self.name}", "version": 1}
 
     @abstractmethod
     def how_to_use(self, source: Source, written: Written) -> str:

@@ -11,6 +11,8 @@ from weft.ship.tokenizers.ids import IdMap
 
 # the largest difference of logits that rounding alone makes in float32
 TOLERANCE = 1e-4
+# types of weights without a scale of their own
+_AS_THEY_STAND = ("float32", "float16")
 # added to the logits of ids that are never written
 NEVER = -1e9
 
@@ -43,10 +45,10 @@ class Written:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether what is computed must be equal but for rounding: float32 weights, and the
-        same function of them.
+        """Return whether what is computed must be equal but for rounding: weights that are computed
+        with as they stand there, and the same function of them.
         """
-        return self.precision == "float32" and not self.approximate
+        return self.precision in _AS_THEY_STAND and not self.approximate
 
     def ids_of_source(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return a source's ids in the numbers of this form."""

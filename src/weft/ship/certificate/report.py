@@ -96,4 +96,6 @@ class Certificate:
         packages = ", ".join(
             f"{name} {version}" for name, version in self.versions.items()
         )
-        return f"It was compared with the model that it was made from, by {packages}, on {self.text}:"
+        by = f", by {packages}" if packages else ""
+        on = f", on {self.text}" if self.text else ""
+        return f"It was compared with the model that it was made from{by}{on}:"

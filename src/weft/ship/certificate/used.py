@@ -12,18 +12,18 @@ from weft.tasks.translation import Translation, in_forms_of
 NEW_TOKENS = 24  # of a continuation
 
 
-def used_by_weft(source: Source, trial: Trial) -> list[Any]:
+def used_by_weft(source: Source, texts: Sequence[str]) -> list[Any]:
     """Return what Weft's own verbs give for the texts: translations, labels, or greedy
     continuations.
     """
     predictor = source.task.predictor()
     if isinstance(source.task, Translation):
-        return [found.text for found in predictor.translate(trial.used)]
+        return [found.text for found in predictor.translate(texts)]
     if isinstance(source.task, Classification):
-        return [found.labels for found in predictor.classify(trial.used)]
+        return [found.labels for found in predictor.classify(texts)]
     return [
         predictor.generate(text, temperature=0.0, max_new_tokens=NEW_TOKENS).text
-        for text in trial.used
+        for text in texts
     ]
 
 

@@ -1,4 +1,4 @@
-"""A folder for a static web host or a USB stick: a page that computes with a model by itself.
+"""The files of a page that computes with a model by itself.
 
 Its weights are in files of their own, as scripts: a page that is opened as a file may load these,
 and nothing else.
@@ -6,54 +6,42 @@ and nothing else.
 
 import base64
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weft.errors import UsageError
-from weft.folder import durable
 from weft.inspection.assets import asset, fingerprint
 from weft.inspection.browser import (
     BrowserModel,
     browser_model,
     engine_source,
-    refuse_no_browser,
 )
-from weft.tasks.opening import load_task
 from weft.tasks.task import Portrait, Task
 
 # weights; a browser needs six bytes for each, and holds arrays of a gigabyte
 MOST_WEIGHTS = 250_000_000
 _PART = 6 * 2**20  # bytes of weights in a file, of which base64 makes a third more
 PAGE = "index.html"
+MODEL = "model.js"
+ENGINE = "engine.js"
+KNOWN = "known words"
+_BEGUN = "const weftModel = "
 
 
-@dataclass(frozen=True)
-class Exported:
-    """The size of an export: its weights, and the bytes of all files."""
-
-    weights: int
-    size: int
-
-
-def export_web(
-    folder: Path, output: Path, title: str = "", licence: str = ""
-) -> Exported:
-    """Write `output`, a folder with a page for translating, generating or classifying with the
-    model in `folder`.
+def write_page(
+    task: Task[Any, Any], place: Path, title: str = "", licence: str = ""
+) -> int:
+    """Write the page of a model into a new folder; return the number of its weights.
 
     `title` stands in the place of the page's own, `licence` is said at its end. Raises UsageError
-    for a model that no browser computes, FolderError where the output exists.
+    for a model that no browser computes.
     """
-    refuse_no_browser(folder)
-    return write_web(load_task(folder), output, title, licence)
-
-
-def write_web(
-    task: Task[Any, Any], output: Path, title: str = "", licence: str = ""
-) -> Exported:
-    """Write the page of a model that is loaded. Raises as `export_web`."""
     model = browser_model(task)
     if model.count > MOST_WEIGHTS:
         raise UsageError(
@@ -61,14 +49,44 @@ def write_web(
             "train a smaller one (model.d_model, model.ngram_buckets), or use weft serve"
         )
     about = {"title": title, "about": _about(task), "licence": licence}
-    facts = {"format": "weft-web", "version": 1, "task": task.name}
-    with durable.writing_folder(output, facts) as place:
-        size = 0
-        for name, text in _files(model, about):
-            content = text.encode("utf-8")
-            size += len(content)
-            (place / name).write_bytes(content)
-    return Exported(model.count, size)
+    for name, text in _files(model, about):
+        (place / name).write_bytes(text.encode("utf-8"))
+    return model.count
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A model as its page has it: the card, the bytes of weights, and the files that have them."""
+
+    card: dict[str, Any]
+    data: bytes
+    files: list[str]
+
+    def arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Yield each array by its name, and the hashes of known words."""
+        for name, entry in self.card["arrays"]:
+            yield name, self._array(entry)
+        if known := self.card.get("known"):
+            yield KNOWN, self._array(known)
+
+    def _array(self, entry: Mapping[str, Any]) -> NDArray[Any]:
+        kind = np.dtype(entry["dtype"]).newbyteorder("<")
+        shape = tuple(entry["shape"])
+        count = math.prod(shape)
+        found = np.frombuffer(self.data, kind, count, entry["offset"])
+        return found.reshape(shape)
+
+
+def read_page(place: Path) -> Read:
+    """Read a model back from the files of its page."""
+    text = (place / MODEL).read_text("utf-8")
+    described = json.loads(text.removeprefix(_BEGUN).removesuffix(";\n"))
+    parts = []
+    for name in described["files"]:
+        script = (place / name).read_text("ascii")
+        _, base, _ = script.split('"')
+        parts.append(base64.b64decode(base))
+    return Read(described["card"], b"".join(parts), described["files"])
 
 
 def _files(model: BrowserModel, about: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -80,8 +98,8 @@ def _files(model: BrowserModel, about: dict[str, Any]) -> Iterator[tuple[str, st
         names.append(name)
         yield name, f'weftWeights({number}, "{part}");\n'
     described = {**about, "card": model.card, "files": names, "size": len(model.data)}
-    yield "model.js", f"const weftModel = {_json(described)};\n"
-    yield "engine.js", engine_source()
+    yield MODEL, f"{_BEGUN}{_json(described)};\n"
+    yield ENGINE, engine_source()
     yield "page.js", asset("web/words.js") + asset("web/web.js")
     style = asset("base.css") + asset("web/web.css")
     # scripts are files beside the page, which alone may start a worker, by a blob
