@@ -37,6 +37,7 @@ V, C = 19, 3
 WRITERS: list[dict[str, Any]] = [
     *LAYERS,
     {"tie_embeddings": False},
+    {"projection_bias": False},
     {"ngrams": 2},
     {"ngrams": 4, "scale_embeddings": False},
     {"match_lengths": (1,)},

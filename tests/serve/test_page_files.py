@@ -197,6 +197,7 @@ def trained(tmp_path: Path) -> Path:
     figures = {"count": 20, "bleu": 1.5, "never": ["label"], "is": True}
     end = {"best_step": 200, "judgement": {"figures": figures}}
     (run / "verdict.json").write_text(json.dumps(end))
+    (tmp_path / "manifest.json").write_text("{}")
     (tmp_path / "README.md").write_text(
         "# Translation\n\n## What it is good for\n\n- draft: captions\n- tests\n\n"
         "## Text\n\n- train.en\n\n## Scores on test\n\n    BLEU   27.21  x\n    chrF   49.77\n"
