@@ -168,6 +168,20 @@ def test_a_model_is_packed_and_its_pack_used_without_pytorch(models: Path) -> No
 
 
 @pytest.mark.long
+def test_graphs_are_written_and_certified_without_pytorch(models: Path) -> None:
+    plan = []
+    for name in ("demo", "causal-lm", "classify-fast"):
+        data = str(text_for(name, models))
+        out = str(models / f"{name}-onnx")
+        plan.append(["export", str(models / name), data, "--to", "onnx"])
+        plan[-1] += ["--output", out]
+    for words, one in zip(plan, run("native", plan, models), strict=True):
+        assert one["code"] == 0, (words, one["err"])
+        assert {"torch", "jaxtyping"}.isdisjoint(one["loaded"])
+        assert (Path(words[-1]) / "parity.json").is_file()
+
+
+@pytest.mark.long
 def test_models_are_checked_without_pytorch(models: Path) -> None:
     """Every proof of every task is tried: a translator has seven, each of two lines."""
     proofs = {"translation": 7, "language-modelling": 5, "classification": 3}

@@ -74,7 +74,7 @@ class TransformersJs(Target):
             _begin_every_text(place / hub.CONFIG)
         banned = () if isinstance(source.config, ClassificationConfig) else BANNED
         return Written(
-            "ONNX",
+            "ONNX for transformers.js",
             tensors,
             ids,
             *ids_around(source, ids),
