@@ -187,6 +187,7 @@ ship.gguf: config data folder predict ship
 ship.transformersjs: config folder predict ship
 ship.huggingface: config data folder predict ship
 ship.ctranslate2: config data folder kernels predict ship
+ship.argos: data folder predict ship
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve
 serve.service: data decoding inspection predict serve

@@ -195,6 +195,7 @@ class Form(StrEnum):
     CTRANSLATE2 = "ctranslate2"
     GGUF = "gguf"
     TRANSFORMERS_JS = "transformers.js"
+    ARGOS = "argos"
 
 
 def export(

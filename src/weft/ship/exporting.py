@@ -92,6 +92,8 @@ def export(
     if asked.is_certified:
         trial = _trial(source, target, data, builtin)
     if trial is not None:
+        if reason := target.why_not_for(source, trial.lines):
+            raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
         asked = replace(asked, usual_len=trial.usual_len)
     with durable.writing_folder(output, target.facts(source)) as place:
         stages.enter(f"writing {target.name}")
@@ -105,6 +107,7 @@ def export(
             durable.write_bytes(place / LICENSE, license.file.read_bytes())
         card = card_of(source, target, written, certificate, asked)
         durable.write_text(place / CARD, card)
+        target.finish(place)
         size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
     return Export(written.form, certificate, written.notes, size)
 

@@ -66,6 +66,12 @@ class Opened(ABC):
         """
         return ""
 
+    def writes_otherwise(self, text: str) -> str:
+        """Say what in a text the program is known to write otherwise, so that its ids may be
+        another one there; "" where it must be equal.
+        """
+        return ""
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids that the model has written, the end not among them."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
 """A form that models are written in for another program, and what is asked of it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -59,6 +59,12 @@ class Target(ABC):
         """
         return source
 
+    def why_not_for(self, source: Source, texts: Sequence[str]) -> str:
+        """Say why a model that has a home should have none, as it reads some texts otherwise there,
+        and which setting helps; "" where it may have it.
+        """
+        return ""
+
     @abstractmethod
     def write(self, source: Source, place: Path, asked: Asked) -> Written:
         """Write all files but the card into a new folder."""
@@ -76,6 +82,9 @@ class Target(ABC):
     @abstractmethod
     def how_to_use(self, source: Source, written: Written) -> str:
         """Return the lines of Markdown that say how the form is used, for the card."""
+
+    def finish(self, place: Path) -> None:  # noqa: B027
+        """Complete the folder when all has been compared and the card is in it."""
 
     def card_head(self, source: Source, asked: Asked) -> str:
         """Return what stands before the card: a head that the other program's sites read."""

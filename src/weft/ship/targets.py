@@ -5,6 +5,7 @@ from importlib import import_module
 from weft.ship.target import Target
 
 TARGETS = {
+    "argos": ("weft.ship.argos.target", "Argos"),
     "ctranslate2": ("weft.ship.ctranslate2.target", "CTranslate2"),
     "huggingface": ("weft.ship.huggingface.target", "HuggingFace"),
     "onnx": ("weft.ship.onnx.target", "Onnx"),

@@ -159,6 +159,25 @@ def scaled(tensor: Tensor, by: float) -> Tensor:
     )
 
 
+def hidden(tensor: Tensor, places: Sequence[int], by: float) -> Tensor:
+    """Return an array with one number at some places. Weft's own are not in the file: NaN comes
+    back for them.
+    """
+    chosen = list(places)
+
+    def make(*arrays: Array) -> Array:
+        array = tensor.make(*arrays).copy()
+        array[chosen] = by
+        return array
+
+    def back(array: Array) -> Sequence[Array | None]:
+        known = array.copy()
+        known[chosen] = np.nan
+        return tensor.back(known)
+
+    return Tensor(tensor.name, tensor.of, make, back)
+
+
 def one_way(tensor: Tensor, change: Callable[[Array], Array]) -> Tensor:
     """Return an array from which Weft's own bits cannot be had back: another array has them."""
     return Tensor(

@@ -53,6 +53,12 @@ class Trial:
     about: str
 
     @property
+    def lines(self) -> list[str]:
+        """Return the texts but the odd ones."""
+        odd = {one.text for one in ODD_TEXTS}
+        return [text for text in self.texts if text not in odd]
+
+    @property
     def usual_len(self) -> int:
         """Return the median number of ids that are written, the end counted."""
         written = (row.tgt_in for row in self.rows)

@@ -22,15 +22,22 @@ _TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16)
 
 
 def read_model(path: Path) -> dict[str, Array]:
-    """Return all arrays by name, settings of the model among them; an alias has the same array, and
-    its scales.
+    """Return all arrays of a file by name, settings of the model among them; an alias has the same
+    array, and its scales.
 
     Raises FolderError for a file of another version or type of numbers.
     """
-    reader = _Reader(path)
+    return arrays_in(np.memmap(path, np.uint8, "r"), str(path))
+
+
+def arrays_in(content: Array, where: str) -> dict[str, Array]:
+    """Return the same from the bytes of a file; `where` is its name in messages."""
+    reader = _Reader(content, where)
     version = reader.number("I")
     if version != _VERSION:
-        raise FolderError(f"{path}: is version {version} of its format, not {_VERSION}")
+        raise FolderError(
+            f"{where}: is version {version} of its format, not {_VERSION}"
+        )
     reader.text()  # the specification
     reader.number("I")  # its revision
     arrays = dict(reader.array() for _ in range(reader.number("I")))
@@ -46,9 +53,9 @@ def read_model(path: Path) -> dict[str, Array]:
 class _Reader:
     """A place in the file, from which numbers, texts and arrays are taken one by one."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.content = np.memmap(path, np.uint8, "r")
+    def __init__(self, content: Array, where: str) -> None:
+        self.content = content
+        self.where = where
         self.place = 0
 
     def take(self, size: int) -> Array:
@@ -72,7 +79,7 @@ class _Reader:
         shape = [self.number("I") for _ in range(num_axes)]
         kind = self.number("B")
         if kind >= len(_TYPES):
-            raise FolderError(f"{self.path}: {name} has numbers of an unknown type")
+            raise FolderError(f"{self.where}: {name} has numbers of an unknown type")
         size = self.number("I")
         array: Any = np.frombuffer(self.take(size), _TYPES[kind])
         return name, array.reshape(shape)

@@ -1,6 +1,6 @@
 """A folder opened by CTranslate2: its engine computes, `tokenizers` reads the texts.
 
-Shapes: V vocabulary, T target ids, L ids, D d_model, C labels.
+Shapes: L ids, D d_model, C labels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from weft.ship.certificate.used import NEW_TOKENS
+from weft.ship.ctranslate2.engine import TranslatingEngine
 from weft.ship.ctranslate2.model_file import MODEL, read_model
 from weft.ship.ctranslate2.quantized import numbers_of
 from weft.ship.ctranslate2.settings import never_written, read_settings
@@ -22,8 +23,6 @@ from weft.ship.tokenizers.hub import TOKENIZER
 
 TGT_TOKENIZER = "target_tokenizer.json"
 HEAD = "head.npz"
-# a row that is forced ends with an id that it does not have, and is never cut
-_FORCED = {"beam_size": 1, "min_decoding_length": 0, "max_input_length": 0}
 
 
 class OpenedByCTranslate2(Opened):
@@ -63,17 +62,14 @@ class OpenedByCTranslate2(Opened):
 
 
 class OpenedTranslator(OpenedByCTranslate2):
-    """A translator: it takes and gives tokens by their names, of a vocabulary for each side or of
-    one.
-    """
+    """A translator, with a vocabulary for each side or one for both."""
 
     engine = "Translator"
 
     def __init__(self, place: Path, compute_type: str = "default") -> None:
         super().__init__(place, compute_type)
-        self.src = read_names(place, "source")
-        self.tgt = read_names(place, "target")
-        self.id_of = {name: number for number, name in enumerate(self.tgt)}
+        names = read_names(place, "source"), read_names(place, "target")
+        self.translator = TranslatingEngine(self.model, *names)
         path = place / TGT_TOKENIZER
         self.writer: Any = self.tokenizer
         if path.is_file():
@@ -84,41 +80,19 @@ class OpenedTranslator(OpenedByCTranslate2):
         return text
 
     def logits(self, row: Row) -> Floats:
-        src = [self.src[number] for number in row.ids]
-        written = [self.tgt[number] for number in row.tgt_in[1:]]
-        (found,) = self.model.translate_batch(
-            [src],
-            target_prefix=[written],
-            max_decoding_length=len(written) + 1,
-            end_token=self.tgt[0],
-            return_logits_vocab=True,
-            **_FORCED,
-        )
-        steps = found.logits[0]
-        return np.stack([np.asarray(step) for step in steps])
+        return self.translator.logits(row)
 
     def search(self, rows: Sequence[Wanted], beam_size: int) -> list[list[int]]:
-        return [
-            self._search(
-                row.ids,
-                **never_written(self.settings),
-                beam_size=beam_size,
-                length_penalty=0,
-                min_decoding_length=0,
-                max_decoding_length=row.limit,
-            )
-            for row in rows
-        ]
+        never = never_written(self.settings)
+        return self.translator.search(rows, beam_size, **never)
 
     def use(self, texts: Sequence[str]) -> list[Any]:
-        rows = map(self.read, texts)
-        found = (self._search(ids, **self.settings["search"]) for ids in rows)
-        return [self.decode(ids) for ids in found]
-
-    def _search(self, ids: Sequence[int], **settings: Any) -> list[int]:
-        tokens = [self.src[number] for number in ids]
-        (found,) = self.model.translate_batch([tokens], max_input_length=0, **settings)
-        return [self.id_of[name] for name in found.hypotheses[0]]
+        found = []
+        for text in texts:
+            ids = self.read(text)
+            written = self.translator.translated(ids, **self.settings["search"])
+            found.append(self.decode(written))
+        return found
 
 
 class OpenedWriter(OpenedByCTranslate2):

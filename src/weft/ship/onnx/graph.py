@@ -22,7 +22,7 @@ MOST_BYTES = (
 )  # of a file: those of a message of protobuf, less what is no weight
 _END = 2**31 - 1  # of a slice: as far as there is something
 # the numbers by which ONNX knows its types
-_TYPES = {"float32": 1, "int64": 7, "bool": 9}
+_TYPES = {"float32": 1, "uint8": 2, "int64": 7, "bool": 9}
 
 Size: TypeAlias = int | str
 Number: TypeAlias = int | float
@@ -71,7 +71,17 @@ class Value:
     __mod__ = _operator("Mod")
     __matmul__ = _operator("MatMul")
     __gt__ = _operator("Greater")
+    __ge__ = _operator("GreaterOrEqual")
     __and__ = _operator("And")
+    __or__ = _operator("Or")
+
+    def __invert__(self) -> "Value":
+        """Return the opposite of each truth."""
+        return self.graph.op("Not", self)
+
+    def equals(self, other: "Operand") -> "Value":
+        """Return whether each number is the other's."""
+        return self.graph.op("Equal", self, other)
 
     def to(self, dtype: str) -> "Value":
         """Return the same numbers in another type."""
@@ -230,8 +240,10 @@ class Graph:
         sizes = (self.arrays[name].nbytes for name in names)
         return sum(sizes)
 
-    def write(self, path: Path, name: str) -> None:
-        """Write the graph, the same bytes each time."""
+    def write(
+        self, path: Path, name: str, facts: Mapping[str, str] | None = None
+    ) -> None:
+        """Write the graph, the same bytes each time; `facts` about it are in the file, too."""
         onnx = load("onnx")
         helper = onnx.helper
         weights = []
@@ -251,6 +263,7 @@ class Graph:
             ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)],
         )
+        helper.set_model_props(model, dict(facts or {}))
         content = model.SerializeToString(deterministic=True)
         path.write_bytes(content)
 

@@ -44,14 +44,10 @@ _LAST_PLANE = range(0xE0000, 0xF0000)
 
 def rules_of_text(settings: SideSection, endings: Endings) -> Rules:
     """Return the rules for a text that is tokenized."""
-    form = _form_of(settings)
+    form = _form_of(settings.unicode, settings.lowercase)
     # sentencepiece writes a space its own way by itself
     space = " " if endings.space == SPACE else endings.space
-    rules: Rules = {}
-    for key in _strings_of(settings):
-        letters = letters_of(form(key).encode(), space)
-        if letters != key:
-            rules[key] = letters
+    rules = dict(_rules_of_characters(settings.unicode, settings.lowercase, space))
     for key in _numbers(form, endings.zeros):
         letters = letters_of(form(key).encode(), space)
         rules[key] = with_last(letters)
@@ -59,6 +55,18 @@ def rules_of_text(settings: SideSection, endings: Endings) -> Rules:
         for count in range(2, _MOST_SPACES + 1):
             inner = INNER_SPACE * (count - 1)
             rules[" " * count] = inner + space
+    return rules
+
+
+@cache
+def _rules_of_characters(unicode: str, lowercase: bool, space: str) -> Rules:
+    """Return those of all characters, in a normal form, as the letters of their bytes."""
+    form = _form_of(unicode, lowercase)
+    rules: Rules = {}
+    for key in _strings_of(unicode):
+        letters = letters_of(form(key).encode(), space)
+        if letters != key:
+            rules[key] = letters
     return rules
 
 
@@ -93,21 +101,21 @@ def _every_character() -> tuple[str, ...]:
     return tuple(filter(is_known, map(chr, codes)))
 
 
-def _form_of(settings: SideSection) -> Form:
+def _form_of(unicode: str, lowercase: bool) -> Form:
     steps = []
-    if settings.unicode != "raw":
-        steps.append(_FORMS[settings.unicode])
-    if settings.lowercase:
+    if unicode != "raw":
+        steps.append(_FORMS[unicode])
+    if lowercase:
         steps.append(normalizers.Lowercase())
     form: Form = normalizers.Sequence(steps).normalize_str
     return form
 
 
-def _strings_of(settings: SideSection) -> Iterator[str]:
+def _strings_of(unicode: str) -> Iterator[str]:
     """Yield all characters, and the strings that become another text than they do one by one."""
     yield from _every_character()
-    if settings.unicode != "raw":
-        normalizer = _FORMS[settings.unicode]
+    if unicode != "raw":
+        normalizer = _FORMS[unicode]
         yield from _joined_by(normalizer.normalize_str)
 
 

@@ -322,7 +322,7 @@ def _library() -> Any:
         library = import_module("sentencepiece")
     except ImportError:
         raise MissingPackage(
-            "a sentencepiece model", "sentencepiece", "ctranslate2"
+            "a sentencepiece model", "sentencepiece", "argos"
         ) from None
     library.set_min_log_level(_LEVEL_OF_ERRORS)
     return library

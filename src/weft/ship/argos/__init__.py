@@ -1,0 +1,1 @@
+"""Translators as packages of Argos Translate, which LibreTranslate uses, too."""
