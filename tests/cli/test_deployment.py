@@ -1,9 +1,12 @@
 """What `deploy/` has for a container and for systemd is what the command line can do, and safe."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -134,18 +137,21 @@ def test_the_proxies_of_the_pages_keep_the_port_of_an_address() -> None:
         assert re.findall(r"proxy_set_header Host (\S+);", page) == ["$http_host"]
 
 
-def test_no_text_of_the_training_goes_to_a_service(tmp_path: Path) -> None:
+def test_no_text_of_the_training_goes_to_a_service(
+    tmp_path: Path, tiny_folder: Path
+) -> None:
     """By the commands of the page as they stand there."""
     (order,) = re.findall(r"^    (mkdir -p models .*)$", PAGE, re.MULTILINE)
     assert order in DOCKERFILE
-    files = ("config.json", "run/pairs.tsv", "weights")
-    for file in files:
-        path = tmp_path / "runs" / "mine" / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    subprocess.run(["sh", "-c", order], cwd=tmp_path, check=True)
-    copied = {path.name for path in (tmp_path / "models" / "mine").rglob("*")}
-    assert copied == {"config.json", "weights"}
+    own = tmp_path / "runs" / "mine"
+    shutil.copytree(tiny_folder, own)
+    (own / "run" / "pairs.tsv").write_text("a text of training\n", "utf-8")
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    shell = {**os.environ, "PATH": programs}
+    subprocess.run(["sh", "-c", order], cwd=tmp_path, check=True, env=shell)
+    names = zipfile.ZipFile(tmp_path / "models" / "mine.weft").namelist()
+    assert "config.json" in names
+    assert not [name for name in names if name.startswith("run") or "pairs" in name]
     for text in (DOCKERFILE, PAGE):
         assert not re.findall(r"(?:cp -r|-v)\s+\S*runs/", joined(text))
 

@@ -39,6 +39,8 @@ VERBS = [
     "diagnose",
     "selfcheck",
     "plot",
+    "pack",
+    "push",
 ]
 
 

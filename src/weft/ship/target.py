@@ -84,7 +84,7 @@ class Target(ABC):
         """Return the lines of Markdown that say how the form is used, for the card."""
 
     def finish(self, place: Path) -> None:  # noqa: B027
-        """Complete the folder when all has been compared and the card is in it."""
+        """Finish the folder when all has been compared and the card is in it."""
 
     def card_head(self, source: Source, asked: Asked) -> str:
         """Return what stands before the card: a head that the other program's sites read."""
