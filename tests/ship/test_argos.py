@@ -32,12 +32,10 @@ UNIGRAM = 'tokenizer.kind="unigram"'
 CASES: dict[str, tuple[str, ...]] = {
     "bpe, modern, no bias, int8": ("en-de-modern",),
     "two vocabularies, learned positions": (
-        "en-zh",
+        "demo",
         'model.positions="learned"',
         'tokenizer.src.kind="unigram"',
-        'tokenizer.tgt.kind="character"',
     ),
-    "words to characters": ("demo", 'tokenizer.src.kind="character"'),
 }
 REFUSED: dict[str, tuple[str, ...]] = {
     "it has translators alone": ("lm-modern",),

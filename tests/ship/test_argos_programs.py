@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from weft.ship.argos.running import Runner
 from weft.ship.argos.target import Argos
 from weft.ship.exporting import export
 from weft.ship.lengths import penalty_by_length
+from weft.ship.source import open_source
 
 ARGOS = os.environ.get("WEFT_ARGOS", "")
 LIBRETRANSLATE = os.environ.get("WEFT_LIBRETRANSLATE", "")
@@ -49,7 +51,7 @@ needs_libretranslate = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A translator from English into Chinese that has learned the built-in sentences a little."""
+    """A translator from English into German that has learned the built-in sentences a little."""
     case = interop.Case("en-de", ('tokenizer.kind="unigram"',))
     out = tmp_path_factory.mktemp("model") / "model"
     settings = interop.settings_of(case)
@@ -70,7 +72,8 @@ def package(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Package:
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     """Sentences that were not trained on, alone, together, and in lines."""
-    pairs = gather_pairs(PairsSection(builtin="everyday"), Sources())
+    section = PairsSection(builtin="everyday", src_lang="en", tgt_lang="de")
+    pairs = gather_pairs(section, Sources())
     test = list(pairs.test.src[:60])
     return [
         *test[:50],
@@ -100,15 +103,16 @@ def translate(
     python: str, place: Path, package: Package, texts: Sequence[str]
 ) -> dict[str, Any]:
     """Install the package in another Python's Argos Translate, and have it translate."""
-    asked = {"package": str(package.path), "texts": texts, "src": "en", "tgt": "zh"}
+    asked = {"package": str(package.path), "texts": texts, "src": "en", "tgt": "de"}
     done = subprocess.run(
         [python, str(PROGRAM)],
         input=json.dumps(asked),
         env=alone(place),
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 
@@ -128,21 +132,40 @@ def test_argos_translate_gives_what_was_compared(
     assert not (data / "index.json").exists()
 
 
+def equal_to_weft(model: Path, texts: Sequence[str], translated: Sequence[str]) -> int:
+    """Count the translations that are Weft's, too, by the same search: the beam of Argos Translate,
+    and the penalty that is nearest to its own.
+    """
+    tokenizer = open_source(model).tokenizers[-1]
+    usual = median(len(tokenizer.encode(text)) + 1 for text in translated)
+    penalty = 0.2 / penalty_by_length(1.0, round(usual))
+    found = weft.load(model).translate(texts, beam_size=4, length_penalty=penalty)
+    own = [one.text.replace("_", " ") for one in found]
+    return sum(one == other for one, other in zip(own, translated, strict=True))
+
+
 @needs_argos
 def test_argos_translate_gives_what_weft_gives_by_the_same_search(
     model: Path, package: Package, texts: list[str], tmp_path: Path
 ) -> None:
-    """Its beam, and the penalty that is nearest to its own; computed there in int8."""
+    """But for what int8 changes, in which it computes."""
     single = texts[:50]
-    told = translate(ARGOS, tmp_path, package, single)["translations"]
-    translator = weft.load(model)
-    lens = sorted(len(translator.tokenizers[1].encode(text)) for text in told)
-    usual = lens[len(lens) // 2] + 1
-    penalty = 0.2 / penalty_by_length(1.0, usual)
-    found = translator.translate(single, beam_size=4, length_penalty=penalty)
-    pairs = zip(told, (one.text.replace("_", " ") for one in found), strict=True)
-    equal = sum(one == other for one, other in pairs)
-    assert equal >= 0.7 * len(single), equal
+    told = translate(ARGOS, tmp_path, package, single)
+    equal = equal_to_weft(model, single, told["translations"])
+    print(f"Argos Translate: {equal} of {len(single)} are Weft's")
+    assert equal >= 30
+
+
+@needs_libretranslate
+def test_the_argos_translate_of_libretranslate_gives_what_weft_gives(
+    model: Path, package: Package, texts: list[str], tmp_path: Path
+) -> None:
+    """It computes in float32, as the package has the model; a loop may end elsewhere."""
+    single = texts[:50]
+    told = translate(LIBRETRANSLATE, tmp_path, package, single)
+    equal = equal_to_weft(model, single, told["translations"])
+    print(f"LibreTranslate's Argos Translate: {equal} of {len(single)} are Weft's")
+    assert equal >= 45
 
 
 @needs_argos
@@ -167,14 +190,16 @@ def test_a_certificate_takes_argos_translate_where_it_is_installed(
         env=alone(tmp_path) | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert "argostranslate" in made["certificate"]["versions"]
     assert not any("was not installed" in note for note in made["notes"])
     used = made["certificate"]["checks"][-1]
-    parity = package.path.parent / "parity.json"
-    assert used == json.loads(parity.read_text("utf-8"))["checks"][-1]
+    parity = json.loads((package.path.parent / "parity.json").read_text("utf-8"))
+    step_by_step = parity["checks"][-1]
+    assert {name: used[name] for name in step_by_step} == step_by_step
 
 
 @needs_libretranslate
@@ -187,12 +212,10 @@ def test_libretranslate_answers_with_the_same_texts(
     with serving(tmp_path) as address:
         languages = ask(f"{address}/languages")
         (english,) = (one for one in languages if one["code"] == "en")
-        assert english["targets"] == ["en", "zh-Hans"]
-        answers = []
-        for text in asked:
-            question = {"q": text, "source": "en", "target": "zh-Hans"}
-            answers.append(ask(f"{address}/translate", question)["translatedText"])
-    assert answers == told["formatted"]
+        assert english["targets"] == ["de", "en"]
+        question = {"q": asked, "source": "en", "target": "de"}
+        answer = ask(f"{address}/translate", question)
+    assert answer["translatedText"] == told["formatted"]
     data = tmp_path / "xdg_data_home" / "argos-translate"
     assert not list((data / "minisbd").glob("*.onnx"))
 
@@ -203,7 +226,7 @@ def serving(place: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = ["--host", "127.0.0.1", "--port", str(port), "--load-only", "en,zh"]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--load-only", "en,de"]
     with (place / "server.log").open("w") as log:
         server = subprocess.Popen(
             [LIBRETRANSLATE, "-c", SERVER, *options],
@@ -234,7 +257,7 @@ def wait_for(server: "subprocess.Popen[bytes]", address: str, log: Path) -> None
     pytest.fail(f"the server did not start: {log.read_text('utf-8')}")
 
 
-def ask(address: str, question: Mapping[str, str] | None = None) -> Any:
+def ask(address: str, question: Mapping[str, Any] | None = None) -> Any:
     """Return the answer to a request, with a question a POST."""
     content = None if question is None else json.dumps(question).encode()
     headers = {"Content-Type": "application/json"}

@@ -34,8 +34,12 @@ class OpenedPackage(Opened):
         self.pieces = pieces
         self.files = package.read_all(MODEL)
         translator = running.loaded(package, "default")
-        names = self._names("source"), self._names("target")
-        self.engine = TranslatingEngine(translator, *names, adds_eos=True)
+        self.engine = TranslatingEngine(
+            translator,
+            self._names("source"),
+            self._names("target"),
+            adds_eos=True,
+        )
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -45,8 +49,10 @@ class OpenedPackage(Opened):
         return versions_of(*names)
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        content = np.frombuffer(self.files[model_file.MODEL], np.uint8)
-        arrays = model_file.arrays_in(content, str(self.package.path))
+        content = self.files[model_file.MODEL]
+        numbers = np.frombuffer(content, np.uint8)
+        where = str(self.package.path)
+        arrays = model_file.arrays_in(numbers, where)
         yield from numbers_of(arrays).items()
 
     def encode(self, text: str) -> list[int]:

@@ -23,23 +23,23 @@ from weft.ship.onnx.graph import Graph, Value
 _CLOCK = ("a.m", "p.m")
 _STREET = "str"  # ends the first word of "Hauptstr. 5"
 _MOST = 1_000_000  # characters that are read at a time
-# the numbers that say what a character is: nothing, or the last of a sentence
-_NUM_CLASSES = 3
 
 
 def write_rules(path: Path, language: str) -> None:
     """Write the graph for texts of a language (BCP-47)."""
     rules = sentence_rules(language)
-    words = (*rules["abbreviations"], *rules["numbered"], *rules["beginners"])
-    characters = characters_of(rules, (*words, *_CLOCK, _STREET))
+    words = [*rules["abbreviations"], *rules["numbered"], *rules["beginners"]]
+    characters = characters_of(rules, [*words, *_CLOCK, _STREET])
     graph = Graph({})
     units = graph.input("units", "int64", "texts", "characters")
     graph.input("features", "float32", "texts", "characters", "features")
-    ends = Ends(Text(graph, units, characters), rules).found()
-    none = graph.op("Mul", ends.to("float32"), 0.0)
-    classes = [none + 0.5, none, ends.to("float32")]
-    scores = graph.join([part.unsqueezed(2) for part in classes], 2)
-    graph.output("scores", scores, "texts", "characters", _NUM_CLASSES)
+    text = Text(graph, units, characters)
+    ends = Ends(text, rules).found().to("float32")
+    # of nothing, of a word's end, which is never told, and of a sentence's end
+    nothing = ends * 0.0
+    scores = [nothing + 0.5, nothing, ends]
+    joined = graph.join([score.unsqueezed(2) for score in scores], 2)
+    graph.output("scores", joined, "texts", "characters", len(scores))
     graph.write(path, "sentences", _facts(language, characters))
 
 
@@ -66,64 +66,98 @@ class Ends:
 
     def found(self) -> Value:
         """Return whether each character ends a sentence."""
-        wide = self._wide_run()
-        without_items = self._all(wide, None)
-        return self._all(wide, without_items)
+        without_items = self._ends_behind(None)
+        return self._ends_behind(without_items)
 
-    def _all(self, wide: Value, before: Value | None) -> Value:
-        """Return the ends, where numbers of items stand behind those `before`; None: without
-        items.
+    def _ends_behind(self, before: Value | None) -> Value:
+        """Return the ends, where the numbers of items stand behind those `before`; None: where they
+        begin a text.
         """
         is_ = self.is_
         asked = is_("exclaims") & is_("unspaced", 1)
-        narrow = self._narrow(before) & ~wide
-        return (wide & self._ends_wide()) | asked | narrow
+        narrow = self._narrow(before) & ~self._wide_run
+        wide = self._wide_run & self._ends_wide
+        return wide | asked | narrow
 
     # A mark that needs no space behind it
     # ----------------------------------------------------------------------------------
 
+    @cached_property
     def _wide_run(self) -> Value:
         """Return where a run of marks with a wide one among them, and what closes it, is over."""
         is_ = self.is_
         text = self.text
         mark = text.last(~is_("closing"))
-        first = text.at(text.last(~is_("narrow")), mark) + 1
-        last_wide = text.at(text.last(is_("wide")), mark)
-        goes_on = is_("closing", 1) | (is_("narrow", 1) & mark.equals(text.places))
-        return (last_wide >= first) & ~goes_on
+        first = self._first(mark)
+        wide = text.last(is_("wide"))
+        has_wide = text.at(wide, mark) >= first
+        next_mark = is_("narrow", 1) & mark.equals(text.places)
+        goes_on = is_("closing", 1) | next_mark
+        return has_wide & ~goes_on
 
+    @cached_property
     def _ends_wide(self) -> Value:
         """Return whether what follows such a run lets the sentence end."""
         is_ = self.is_
-        pause = is_("pause", 1) | (is_("space", 1) & is_("pause", 2))
+        pause = is_("pause", 1)
+        later_pause = is_("space", 1) & is_("pause", 2)
         quoted = is_("quote") & is_("particle", 1)
-        return ~(pause | quoted)
+        return ~(pause | later_pause | quoted)
+
+    def _first(self, mark: Value) -> Value:
+        """Return the place of the first mark of a run, by that of the last."""
+        text = self.text
+        others = text.last(~self.is_("narrow"))
+        return text.at(others, mark) + 1
 
     # A mark with a space behind it
     # ----------------------------------------------------------------------------------
 
     def _narrow(self, before: Value | None) -> Value:
+        """Return where such marks, and what closes them, end a sentence."""
+        is_ = self.is_
+        first = self._first(self._mark)
+        only_asks = first > self.text.last(~is_("asks"))
+        asks = only_asks & is_("small", 2)
+        ends = ~self._goes_on & self._ends(first, before)
+        return self._is_over & (asks | ends)
+
+    @cached_property
+    def _closes(self) -> Value:
+        """Return what closes a sentence: a quotation mark, or in French the space before one."""
+        is_ = self.is_
+        is_free = is_("space", 2) | is_("nothing", 2)
+        before = is_("space") & is_("guillemet", 1)
+        return is_("closing") | is_("either") | (before & is_free)
+
+    @cached_property
+    def _mark(self) -> Value:
+        """Return the place of the last mark before what closes it."""
+        return self.text.last(~self._closes)
+
+    @cached_property
+    def _is_over(self) -> Value:
+        """Return where marks and what closes them are over, and white space follows."""
         is_ = self.is_
         text = self.text
-        guillemet = is_("guillemet", 1) & (is_("space", 2) | is_("nothing", 2))
-        closes = is_("closing") | is_("either") | (is_("space") & guillemet)
-        mark = text.last(~closes)
-        first = text.at(text.last(~is_("narrow")), mark) + 1
-        is_run = text.at(is_("narrow"), mark) & is_("space", 1)
-        is_over = is_run & ~text.true_beside(closes, 1)
-        other = text.last(~is_("asks"))
-        asks = (first > other) & is_("small", 2)
-        return is_over & (asks | (~self._goes_on() & self._ends(first, before)))
+        is_mark = text.at(is_("narrow"), self._mark)
+        goes_on = text.true_beside(self._closes, 1)
+        return is_mark & is_("space", 1) & ~goes_on
 
+    @cached_property
     def _goes_on(self) -> Value:
         """Return whether a small letter follows, or a dash and one: "Stop! — he said"."""
         is_ = self.is_
+        dash = is_("dash", 2)
+        behind = ~is_("space", 3) & self._small(3)
+        later = is_("space", 3) & self._small(4)
+        direct = ~dash & self._small(2)
+        return direct | (dash & (behind | later))
 
-        def small(offset: int) -> Value:
-            return is_("small", offset) & ~is_("capital", offset + 1)
-
-        behind_dash = (~is_("space", 3) & small(3)) | (is_("space", 3) & small(4))
-        return (~is_("dash", 2) & small(2)) | (is_("dash", 2) & behind_dash)
+    def _small(self, offset: int) -> Value:
+        """Return whether a word begins there with a small letter, unlike iPad."""
+        is_name = self.is_("capital", offset + 1)
+        return self.is_("small", offset) & ~is_name
 
     def _ends(self, first: Value, before: Value | None) -> Value:
         """Return whether the marks that begin at a place end a sentence, if no small letter
@@ -131,7 +165,8 @@ class Ends:
         """
         is_ = self.is_
         text = self.text
-        several = text.at(is_("dot", 1), first) & (text.places > first)
+        next_dot = text.at(is_("dot", 1), first)
+        several = next_dot & (text.places > first)
         is_dot = text.at(is_("dot"), first) & ~several
         asks = text.last(is_("questions")) >= first
         return ~is_dot | asks | self._dot_ends(first, before)
@@ -142,12 +177,13 @@ class Ends:
     def _dot_ends(self, first: Value, before: Value | None) -> Value:
         """Return whether the dots at places, which are alone, end a sentence."""
         text = self.text
-        numbered = text.at(self._is_numbered, first) & self.is_("digit", 2)
+        numbered = text.at(self._is_numbered, first)
+        by_number = numbered & self.is_("digit", 2)
         unfinished = text.at(self._is_unfinished, first)
         number = text.at(self._goes_on_after_number(before), first)
         if self.rules["ordinals"]:
             number = number & ~self._begins
-        return ~(numbered | unfinished | number)
+        return ~(by_number | unfinished | number)
 
     @cached_property
     def _word(self) -> Word:
@@ -156,23 +192,28 @@ class Ends:
     @cached_property
     def _is_numbered(self) -> Value:
         """Return whether a number follows the word before: "Kap.", "Hauptstr."."""
-        is_street = self._word.begins(_STREET[::-1])
+        backwards = _STREET[::-1]
+        is_street = self._word.begins(backwards)
         return is_street | self._word.among("numbered", self.rules["numbered"])
 
     @cached_property
     def _is_unfinished(self) -> Value:
         """Return whether the word before is an abbreviation, or initials and no last word."""
-        abbreviated = self._word.among("abbreviations", self.rules["abbreviations"])
-        return abbreviated | (self._is_initial & ~self._is_last)
+        words = self.rules["abbreviations"]
+        abbreviated = self._word.among("abbreviations", words)
+        initials = self._is_initial & ~self._is_last
+        return abbreviated | initials
 
     @cached_property
     def _is_initial(self) -> Value:
         """Return whether the word before is letters with dots between: "J", "U.S"."""
         is_ = self.is_
-        is_letter = is_("letter") & (is_("boundary", -1) | is_("dot", -1))
-        behind = is_("letter", -1) | (is_("vowel", -1) & is_("letter", -2))
-        is_vowel = is_("vowel") & behind
-        is_dot = is_("dot") & (is_("letter", -1) | is_("vowel", -1)) & is_("letter", 1)
+        begins = is_("boundary", -1) | is_("dot", -1)
+        is_letter = is_("letter") & begins
+        second = is_("vowel", -1) & is_("letter", -2)
+        is_vowel = is_("vowel") & (is_("letter", -1) | second)
+        spelled = is_("letter", -1) | is_("vowel", -1)
+        is_dot = is_("dot") & spelled & is_("letter", 1)
         return self._word.all(is_letter | is_vowel | is_dot)
 
     @cached_property
@@ -180,41 +221,45 @@ class Ends:
         """Return whether such a word may as well be the last: a unit, a time, a small word."""
         is_ = self.is_
         is_small = is_("small", -1)
-        unit = is_small & is_("space", -2) & is_("digit", -3)
+        counted = is_("space", -2) & is_("digit", -3)
+        unit = is_small & counted
         single = self._word.has_length(1) & (is_("word", -1) | unit)
-        clock = self._word.among("clock", _CLOCK) & is_small & is_("small", -3)
+        is_time = self._word.among("clock", _CLOCK)
+        clock = is_time & is_small & is_("small", -3)
         return single | clock
 
     def _goes_on_after_number(self, before: Value | None) -> Value:
         """Return whether the word before is a short number that may be an ordinal, or in other
         languages one with which the sentence begins.
         """
-        is_ = self.is_
-        one = self._word.has_length(1) & is_("digit", -1)
-        two = self._word.has_length(2) & is_("digit", -1) & is_("digit", -2)
+        is_digit = self.is_("digit", -1)
+        one = is_digit & self._word.has_length(1)
+        two = is_digit & self.is_("digit", -2) & self._word.has_length(2)
         if self.rules["ordinals"]:
             return one | two
-        return (one & self._begins_behind(-2, before)) | (
-            two & self._begins_behind(-3, before)
-        )
+        first_of_one = self._begins_behind(-2, before)
+        first_of_two = self._begins_behind(-3, before)
+        return (one & first_of_one) | (two & first_of_two)
 
     def _begins_behind(self, offset: int, before: Value | None) -> Value:
         """Return whether a sentence begins behind the character so many places behind each, by
         the ends `before`.
         """
         is_ = self.is_
+        space = is_("space", offset)
         begins = is_("nothing", offset)
-        begins = begins | (is_("space", offset) & is_("nothing", offset - 1))
+        begins = begins | (space & is_("nothing", offset - 1))
         if before is None:
             return begins
-        beside = self.text.true_beside
-        behind_space = is_("space", offset) & beside(before, offset - 1)
-        return begins | beside(before, offset) | behind_space
+        direct = self.text.true_beside(before, offset)
+        behind_space = space & self.text.true_beside(before, offset - 1)
+        return begins | direct | behind_space
 
     @cached_property
     def _begins(self) -> Value:
         """Return whether a word follows that stands after no ordinal."""
-        if not self.rules["beginners"]:
+        words = self.rules["beginners"]
+        if not words:
             return self.is_("nothing")
         following = self.text.word_from(2)
-        return following.among("beginners", self.rules["beginners"])
+        return following.among("beginners", words)

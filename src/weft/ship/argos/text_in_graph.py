@@ -5,7 +5,7 @@ A truth or a number is computed for each character, all at once; a place is coun
 Shapes: B texts, L characters, W words.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property, reduce
 from itertools import accumulate
 from operator import add, and_
@@ -37,7 +37,8 @@ class Text:
     def places(self) -> Value:
         """Return the place of each character."""
         first = self.graph.ints(1)
-        return self.graph.range(first, self.units.size(1) + first)
+        end = self.units.size(1) + first
+        return self.graph.range(first, end)
 
     def beside(self, value: Value, offset: int) -> Value:
         """Return for each character the number of the one so many places behind it; 0 beyond the
@@ -50,36 +51,48 @@ class Text:
 
     def true_beside(self, truth: Value, offset: int) -> Value:
         """Return the same of truths."""
-        return self.beside(truth.to("int64"), offset).to("bool")
+        numbers = truth.to("int64")
+        found = self.beside(numbers, offset)
+        return found.to("bool")
 
     def last(self, truth: Value) -> Value:
         """Return for each character the last place that a truth holds of, its own or one before; 0
         where there is none within a run.
         """
+        graph = self.graph
         places = truth.to("int64") * self.places
-        rows = places.to("float32").unsqueezed(1)
-        sides = [RUN - 1, 0]
-        found = self.graph.op("MaxPool", rows, kernel_shape=[RUN], pads=sides)
-        squeezed = self.graph.op("Squeeze", found, self.graph.ints(1))
-        return squeezed.to("int64")
+        floats = places.to("float32")
+        found = graph.op(
+            "MaxPool",
+            floats.unsqueezed(1),
+            kernel_shape=[RUN],
+            pads=[RUN - 1, 0],
+        )
+        row = graph.op("Squeeze", found, graph.ints(1))
+        return row.to("int64")
 
     def at(self, value: Value, places: Value) -> Value:
         """Return the numbers or truths of the characters at places; beyond the ends, those of the
         nearest.
         """
-        end = self.units.size(1) - 1
-        indices = self.graph.op("Min", self.graph.op("Max", places - 1, 0), end)
-        return self.graph.op("GatherElements", value, indices, axis=1)
+        graph = self.graph
+        last = self.units.size(1) - 1
+        from_0 = graph.op("Max", places - 1, 0)
+        indices = graph.op("Min", from_0, last)
+        return graph.op("GatherElements", value, indices, axis=1)
 
     def word_before(self) -> "Word":
         """Return the word that ends right before each character, and begins behind a boundary."""
         offsets = range(-1, -LONGEST - 2, -1)
-        return Word(self, offsets, [~self.is_("boundary", place) for place in offsets])
+        parts = [~self.is_("boundary", offset) for offset in offsets]
+        return Word(self, offsets, parts)
 
     def word_from(self, first: int) -> "Word":
         """Return the word of letters that begins so many places behind each character."""
-        offsets = range(first, first + LONGEST + 1)
-        return Word(self, offsets, [self.is_("letter", place) for place in offsets])
+        end = first + LONGEST + 1
+        offsets = range(first, end)
+        parts = [self.is_("letter", offset) for offset in offsets]
+        return Word(self, offsets, parts)
 
     def _is(self, name: str, offset: int = 0) -> Value:
         """Return whether the character so many places behind each has a property."""
@@ -89,12 +102,16 @@ class Text:
 
     def _letter(self, offset: int) -> Value:
         """Return the number of the letter so many places behind each."""
-        table = np.array([kind.letter for kind in self.characters.kinds], np.int64)
+        kinds = self.characters.kinds
+        table = np.array([kind.letter for kind in kinds], np.int64)
         return self._of_table("letters", table, offset)
 
     def _of_table(self, name: str, table: Any, offset: int) -> Value:
-        units = self.beside(self.units, offset) if offset else self.units
-        return self.graph.array(constant(name, table)).rows(units)
+        units = self.units
+        if offset:
+            units = self.beside(units, offset)
+        rows = self.graph.array(constant(name, table))
+        return rows.rows(units)
 
 
 class Word:
@@ -112,44 +129,58 @@ class Word:
 
     def has_length(self, length: int) -> Value:
         """Return whether it has so many characters."""
-        return self.inside[length - 1] & ~self.inside[length]
+        last = self.inside[length - 1]
+        return last & ~self.inside[length]
 
     def among(self, name: str, words: Sequence[str]) -> Value:
         """Return whether it is one of some words, in whatever case."""
-        numbers = np.array([self._number_of(word) for word in words], np.int64)
-        known = self.text.graph.array(constant(name, numbers))
+        numbers = [self._number_of(word) for word in words]
+        array = np.array(numbers, np.int64)
+        known = self.text.graph.array(constant(name, array))
         is_each = self._number.unsqueezed(2).equals(known)
-        return is_each.to("uint8").largest().to("bool") & self._is_known
+        is_one = is_each.to("uint8").largest()
+        return is_one.to("bool") & self._is_known
 
     def begins(self, letters: str) -> Value:
         """Return whether these are the nearest letters."""
-        numbers = self.text.characters.letters
-        pairs = zip(letters, self.offsets, strict=False)
-        are = [self.text.letter(offset).equals(numbers[c]) for c, offset in pairs]
-        return reduce(and_, are, self.inside[len(letters) - 1])
+        found = self.inside[len(letters) - 1]
+        for letter, offset in zip(letters, self.offsets, strict=False):
+            number = self.text.characters.letters[letter]
+            found = found & self.text.letter(offset).equals(number)
+        return found
 
     def all(self, truth: Value) -> Value:
         """Return whether a truth holds of each of its characters."""
-        pairs = zip(self.inside, self.offsets[:LONGEST], strict=False)
-        hold = [~inside | self.text.true_beside(truth, o) for inside, o in pairs]
-        return reduce(and_, hold, self._is_known)
+        found = self._is_known
+        for inside, offset in self._places():
+            holds = self.text.true_beside(truth, offset)
+            found = found & (~inside | holds)
+        return found
+
+    def _places(self) -> Iterator[tuple[Value, int]]:
+        """Yield whether it goes so far, for each place of a word that can be known."""
+        return zip(self.inside, self.offsets[:LONGEST], strict=False)
 
     @cached_property
     def _is_known(self) -> Value:
-        return self.inside[0] & ~self.inside[LONGEST]
+        first = self.inside[0]
+        return first & ~self.inside[LONGEST]
 
     @cached_property
     def _number(self) -> Value:
         """Return the number whose digits are the letters, the nearest one the last."""
-        digits = [
-            self.text.letter(offset) * inside.to("int64") * _BASE**place
-            for place, (offset, inside) in enumerate(
-                zip(self.offsets[:LONGEST], self.inside, strict=False)
-            )
-        ]
+        digits = []
+        for place, (inside, offset) in enumerate(self._places()):
+            letter = self.text.letter(offset)
+            digit = letter * inside.to("int64")
+            digits.append(digit * _BASE**place)
         return reduce(add, digits)
 
     def _number_of(self, word: str) -> int:
-        letters = word if self.offsets[0] > 0 else word[::-1]
-        numbers = self.text.characters.letters
-        return sum(numbers[c] * _BASE**place for place, c in enumerate(letters))
+        """Return the number that a word has here."""
+        is_behind = self.offsets[0] > 0
+        letters = word if is_behind else word[::-1]
+        number = 0
+        for letter in reversed(letters):
+            number = number * _BASE + self.text.characters.letters[letter]
+        return number

@@ -68,8 +68,9 @@ class OpenedTranslator(OpenedByCTranslate2):
 
     def __init__(self, place: Path, compute_type: str = "default") -> None:
         super().__init__(place, compute_type)
-        names = read_names(place, "source"), read_names(place, "target")
-        self.translator = TranslatingEngine(self.model, *names)
+        src = read_names(place, "source")
+        tgt = read_names(place, "target")
+        self.translator = TranslatingEngine(self.model, src, tgt)
         path = place / TGT_TOKENIZER
         self.writer: Any = self.tokenizer
         if path.is_file():
