@@ -1,7 +1,8 @@
 """Argos Translate and LibreTranslate themselves, with a package and without a network.
 
-`WEFT_ARGOS` names a Python that has argostranslate (tested: 1.11.0), `WEFT_LIBRETRANSLATE` one that
-has libretranslate (tested: 1.9.6).
+`WEFT_ARGOS` names a Python that has argostranslate (tested: 1.11.0, with minisbd 0.9.5 and stanza
+1.10.1), `WEFT_LIBRETRANSLATE` one that has libretranslate (tested: 1.9.6, with argos-translate-lt
+1.12.1 and numpy 1.26.4), each as pip chooses what it needs; both have ctranslate2 4.8.5.
 """
 
 import json
