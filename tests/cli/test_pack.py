@@ -141,6 +141,22 @@ def test_what_was_written_and_what_is_in_it_is_said(
     assert "in the place of the model's folder" in how
 
 
+def test_a_pack_that_is_there_is_replaced_only_where_that_is_asked_for(
+    command: Command, models: Models, tmp_path: Path
+) -> None:
+    out = tmp_path / "mine.weft"
+    out.write_bytes(b"another model")
+    folder, one = models["translation"]
+    ended = command("pack", folder, "--output", out)
+    assert (ended.code, ended.messages) == (
+        2,
+        [f"weft: --output {out}: exists already; give another name, or --replace"],
+    )
+    assert out.read_bytes() == b"another model"
+    assert command("pack", folder, "--output", out, "--replace").code == 0
+    assert out.read_bytes() == one.read_bytes()
+
+
 REFUSED = {
     ("finish", "PACK"): "holds no run that could be finished",
     ("evaluate", "PACK"): "holds no run whose held-out text could be taken; give DATA",

@@ -68,6 +68,8 @@ EXAMPLES = {
     "average": ("weft average runs/mine --last 2 --output runs/average",),
     "pack": ("weft pack runs/mine --output mine.weft",),
     "export": (
+        "weft export runs/mine --to huggingface --output hub",
+        "weft export runs/mine --to onnx --output o --license mit",
         "weft export runs/mine --to web --output site",
         "weft export --demo --to web --output site",
     ),
@@ -143,5 +145,5 @@ PAGES = {
     "average": "docs/translation.md#averaging",
     "distill": "docs/translation.md#from-a-teacher",
     "pack": "docs/serving.md#handing-a-model-on",
-    "export": "docs/web.md",
+    "export": "docs/interop.md; pages: docs/web.md",
 }

@@ -164,6 +164,12 @@ def pack(
             help="Pairs translated before that come along, as they are: the pack takes them. Repeatable.",
         ),
     ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Put it in the place of a pack that is there already."
+        ),
+    ] = False,
 ) -> None:
     """Put a model into one file, to hand on: without training text and checkpoints."""
     refuse_no_model(folder)
@@ -181,7 +187,7 @@ def pack(
         from weft.ship.contents import contents
         from weft.ship.pack import pack as make
 
-        size = make(folder, output, terms, units)
+        size = make(folder, output, terms, units, replace)
     remark(f"weft: wrote {output}, {size / 1e6:,.1f} MB: {contents(output)}")
     remark("every verb takes it in the place of the model's folder")
 
@@ -198,12 +204,16 @@ class Form(StrEnum):
     ARGOS = "argos"
 
 
+_OTHER_FORMS = ", ".join(form for form in Form if form is not Form.WEB)
+
+
 def export(
     target: Annotated[
         Form,
         typer.Option(
             "--to",
-            help="web: a page that computes by itself; else the program that is to open the model.",
+            metavar="FORM",
+            help=f"web: a page that computes by itself; or the program that opens it: {_OTHER_FORMS}.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", help="The new folder.")],

@@ -16,7 +16,7 @@ def contents(model: Path) -> str:
     files = files_of(model)
     parts = ["weights", "vocabularies"]
     if task_of(model) == "language-modelling":
-        parts[0] = "weights, which may write what they were trained on"
+        parts[0] = "weights (which may write what they were trained on)"
     if LANGUAGES in files:
         parts.append(
             "hashes and counts of frequent letter groups, which tell its languages"

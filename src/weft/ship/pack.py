@@ -26,12 +26,14 @@ def pack(
     output: Path,
     glossary: Glossary | None = None,
     memory: Units | None = None,
+    replaces: bool = False,
 ) -> int:
     """Write `output`, a pack of the model in a folder or a pack, and return its size in bytes.
 
     A glossary and the units of a memory, for its languages, come along, and take the place of those
     that a pack has. The same model gives the same bytes. Raises UsageError for an output that is
-    not called a pack, FolderError where the model is damaged or the pack cannot be written.
+    not called a pack, or that is there unless this `replaces` it; FolderError where the model is
+    damaged or the pack cannot be written.
     """
     if output.is_dir():
         raise UsageError(f"--output {output}: is a folder; name a file in it")
@@ -39,6 +41,10 @@ def pack(
         better = output.with_suffix(PACK) if output.name else f"model{PACK}"
         raise UsageError(
             f"--output {output}: a pack is a file whose name ends in {PACK}; give {better}"
+        )
+    if output.exists() and not replaces:
+        raise UsageError(
+            f"--output {output}: exists already; give another name, or --replace"
         )
     durable.refuse_no_place(output)
     stored = open_model_folder(model)
