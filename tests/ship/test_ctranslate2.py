@@ -247,7 +247,7 @@ def test_what_has_no_home_is_refused_with_the_setting_that_has_one(
 def test_a_recurrent_model_has_no_home() -> None:
     shape = RecurrentSection(kind="recurrent")
     config = TranslationConfig.model_construct(model=shape)
-    source = Source(Path("model"), SimpleNamespace(config=config), {})  # type: ignore[arg-type]
+    source = Source(Path("model"), SimpleNamespace(config=config), None, {})  # type: ignore[arg-type]
     assert 'train with a recipe of model.kind = "transformer"' in CTranslate2().why_not(
         source
     )

@@ -95,7 +95,7 @@ def test_what_has_no_home_is_refused_with_what_has(what: str, tmp_path: Path) ->
 
 def test_words_of_another_package_are_refused() -> None:
     task = random_models.tiny_task(*BERT)
-    source = Source(Path("model"), task, {})
+    source = Source(Path("model"), task, task, {})
     assert why_no_home(source) == ""
     (tokenizer,) = source.tokenizers
     tokenizer.settings = tokenizer.settings.model_copy(update={"words": "spacy"})

@@ -124,7 +124,7 @@ def test_one_changed_number_is_found_and_nothing_is_written(
 
 def test_a_recurrent_model_has_no_graph() -> None:
     task = SimpleNamespace(config=SimpleNamespace(is_recurrent=True))
-    source = Source(Path(), task, {})  # type: ignore[arg-type]
+    source = Source(Path(), task, None, {})  # type: ignore[arg-type]
     assert "it is recurrent; train a Transformer" in Onnx().why_not(source)
 
 

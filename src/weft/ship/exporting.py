@@ -159,7 +159,7 @@ def _steps(
         "use": lambda: check_use(
             opened,
             trial.used,
-            used_by_weft(source, trial.used),
+            used_by_weft(source.own, trial.used),
             lambda found: scores_of(source, trial, found),
         ),
     }

@@ -1,6 +1,6 @@
 """A model that is to leave: its weights in float32, its tokenizers, and what computes it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from weft.predict.parameters import (
 )
 from weft.tasks.opening import load_task
 from weft.tasks.task import Task
+from weft.tasks.translation import Translation, weights_of
 from weft.tasks.translation import parameters_of as translation_parameters
 
 
@@ -37,7 +38,8 @@ class NoHome(UsageError):
 @dataclass(frozen=True, eq=False)
 class Source:
     """A model in a folder. `arrays` are its weights by their names in the folder, in float32; those
-    of an int8 model are multiplied by their scales.
+    of an int8 model are multiplied by their scales. `task` computes with these very numbers; `own`
+    as Weft uses the folder, an int8 model in int8.
 
     `tokenizers` are source and target of a translator (one object twice where joint), of any other
     model its only one.
@@ -45,6 +47,7 @@ class Source:
 
     folder: Path
     task: Task[Any, Any]
+    own: Task[Any, Any]
     arrays: Arrays
 
     @property
@@ -94,9 +97,10 @@ def open_source(folder: Path) -> Source:
             f"{folder}: the model is recurrent, and no other program has one like it; "
             'train a Transformer (model.kind = "transformer")'
         )
-    task = load_task(folder)
+    own = load_task(folder)
     shapes = stored_shapes(_parameters(config), config.weights == "int8")
-    return Source(folder, task, _in_float32(stored.weights(shapes)))
+    arrays = _in_float32(stored.weights(shapes))
+    return Source(folder, _computing(own, arrays), own, arrays)
 
 
 def _parameters(config: FolderConfig) -> Parameters:
@@ -106,6 +110,14 @@ def _parameters(config: FolderConfig) -> Parameters:
         return causal_parameters(config.model, config.vocab_size)
     assert isinstance(config, ClassificationConfig)
     return classifier_parameters(config.model, config.vocab_size, len(config.labels))
+
+
+def _computing(task: Task[Any, Any], arrays: Arrays) -> Task[Any, Any]:
+    """Return a task whose weights are those of an int8 folder in float32; else the task itself."""
+    if not isinstance(task, Translation) or task.config.weights != "int8":
+        return task
+    config = task.config.model_copy(update={"weights": "float32"})
+    return replace(task, config=config, weights=weights_of(config, arrays))
 
 
 def _in_float32(arrays: Arrays) -> dict[str, NDArray[np.float32]]:

@@ -7,19 +7,20 @@ from weft.evaluation.metrics import translation_scores
 from weft.ship.certificate.trial import Trial
 from weft.ship.source import Source
 from weft.tasks.classification import Classification
+from weft.tasks.task import Task
 from weft.tasks.translation import Translation, in_forms_of
 
 NEW_TOKENS = 24  # of a continuation
 
 
-def used_by_weft(source: Source, texts: Sequence[str]) -> list[Any]:
+def used_by_weft(task: Task[Any, Any], texts: Sequence[str]) -> list[Any]:
     """Return what Weft's own verbs give for the texts: translations, labels, or greedy
     continuations.
     """
-    predictor = source.task.predictor()
-    if isinstance(source.task, Translation):
+    predictor = task.predictor()
+    if isinstance(task, Translation):
         return [found.text for found in predictor.translate(texts)]
-    if isinstance(source.task, Classification):
+    if isinstance(task, Classification):
         return [found.labels for found in predictor.classify(texts)]
     return [
         predictor.generate(text, temperature=0.0, max_new_tokens=NEW_TOKENS).text

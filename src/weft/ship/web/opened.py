@@ -40,7 +40,7 @@ class OpenedFiles(Opened):
         yield from self.read.arrays()
 
     def use(self, texts: Sequence[str]) -> list[Any]:
-        return used_by_weft(self.source, texts)
+        return used_by_weft(self.source.task, texts)
 
 
 class OpenedInBrowser(OpenedFiles):

@@ -48,7 +48,7 @@ class Web(Target):
 
     def compared(self, source: Source) -> Source:
         """Return the model with its weights rounded to 16 bits, in the arrays of the page."""
-        task: Any = source.task
+        task: Any = source.own  # which keeps the steps of an int8 model
         shape = task.config.model
         assert isinstance(shape, LayerShape)
         sinusoidal = shape.positions == "sinusoidal"
@@ -59,7 +59,7 @@ class Web(Target):
         return replace(source, task=rounded_task(task), arrays=arrays)
 
     def write(self, source: Source, place: Path, asked: Asked) -> Written:
-        count = write_page(source.task, place, self.title, asked.license)
+        count = write_page(source.own, place, self.title, asked.license)
         names = self.compared(source).arrays
         return Written(
             f"a page, {count:,} weights in 16 bits",
