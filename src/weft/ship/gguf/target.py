@@ -37,6 +37,7 @@ from weft.ship.target import Asked, Target, load
 from weft.ship.tensors import Array, Arrays, Tensor
 from weft.ship.tokenizers import ids as id_maps
 from weft.ship.tokenizers.gguf_tokens import token_keys, why_not_read
+from weft.ship.tokenizing import ids_around
 from weft.ship.written import Written
 
 _ELSEWHERE = "--to onnx has a home for every Transformer"
@@ -68,19 +69,21 @@ class Gguf(Target):
         config, arch = _config_and_arch(source)
         precision = PRECISIONS[asked.precision]
         parts = _parts(arch, config.model, source.arrays, precision)
-        start = source.task.predictor().start_id
+        ids = id_maps.same(source.tokenizers[0])
+        before, after = ids_around(source, ids)
         keys = {
             **general_keys(config, asked, title_of(source), precision.file_type),
             **shape_keys(config, arch),
             **search_keys(config),
-            **token_keys(source.tokenizers[0], start),
+            **token_keys(source.tokenizers[0], before[0]),
         }
         _write(place / _file_name(precision), arch, keys, parts)
         return Written(
             f"GGUF ({arch.name})",
             [part.tensor for part in parts],
-            id_maps.same(source.tokenizers[0]),
-            before=(start,),
+            ids,
+            before,
+            after,
             precision=asked.precision,
             loose={part.tensor.name: part.loss for part in parts if part.loss},
             why_loose=f"matrices are in {precision.name}",
