@@ -19,7 +19,7 @@ import pytest
 import random_models
 from weft.errors import MissingPackage
 from weft.ship.certificate.checks import check_weights
-from weft.ship.ctranslate2.model_file import MODEL, read_model
+from weft.ship.ctranslate2 import model_file
 from weft.ship.opened import Opened
 from weft.ship.source import Source, open_source
 from weft.ship.target import Asked, refuse_missing
@@ -40,10 +40,6 @@ MODELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("lm-modern", 'tokenizer.kind="unigram"'),
     ),
     "classification": (("classify-modern",), ("imdb-classifier",)),
-}
-# the arrays of a form's folder, where they are read as something else than they are written
-AS_WRITTEN: dict[str, Callable[[Path], Arrays]] = {
-    "ctranslate2": lambda place: read_model(place / MODEL),
 }
 FORMS = [
     (name, precision) for name in TARGETS for precision in target_named(name).precisions
@@ -151,6 +147,22 @@ def put(path: Path, member: str, content: bytes) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for info, old in members.items():
             archive.writestr(info, content if info.filename == member else old)
+
+
+def models_in(place: Path) -> Arrays:
+    """The arrays of the one model of CTranslate2 in a folder, or in a package there."""
+    (content,) = (
+        content
+        for path, member, content in pieces_of(place)
+        if Path(member or path).name == model_file.MODEL
+    )
+    return model_file.arrays_in(np.frombuffer(content, np.uint8), str(place))
+
+
+# the arrays of a form's folder, where they are read as something else than they are written
+AS_WRITTEN: dict[str, Callable[[Path], Arrays]] = dict.fromkeys(
+    ("argos", "ctranslate2"), models_in
+)
 
 
 def places_of(old: bytes, name: str, content: bytes) -> Iterator[int]:

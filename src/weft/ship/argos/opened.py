@@ -49,7 +49,7 @@ class OpenedPackage(Opened):
         return versions_of(*names)
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        content = self.files[model_file.MODEL]
+        content = self.package.read(f"{MODEL}/{model_file.MODEL}")
         numbers = np.frombuffer(content, np.uint8)
         where = str(self.package.path)
         arrays = model_file.arrays_in(numbers, where)
