@@ -186,7 +186,11 @@ def is_found(form: Form, generator: Any) -> bool:
     place = int(generator.integers(array.size))
     old = array.tobytes()
     new = changed(array, place, generator)
-    for path, member, content in pieces_of(form.place):
+    # a file that names the array comes first
+    pieces = sorted(
+        pieces_of(form.place), key=lambda piece: name.encode() not in piece[2]
+    )
+    for path, member, content in pieces:
         for start in places_of(old, name, content):
             end = start + len(old)
             put(path, member, content[:start] + new + content[end:])
