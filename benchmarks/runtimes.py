@@ -109,7 +109,7 @@ def ways_of(
             certificate = certify(source, target, written, out, trial)
             if failed := certificate.failed:
                 sys.exit(f"{name}: is not the same model: {failed.first}")
-            opened = target.open(source, out, written)
+            opened = target.open(target.compared(source), out, written)
             if "use" not in opened.unchecked:
                 used[name] = lambda opened=opened: opened.use(texts)
             if rows and "greedy" not in opened.unchecked:

@@ -5,6 +5,7 @@ A form of `TARGETS` is tried in each of its precisions, with a model of each tas
 there. One whose `arrays` are not as they stand in its files has a row in `AS_WRITTEN`.
 """
 
+import base64
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -41,6 +42,8 @@ MODELS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "classification": (("classify-modern",), ("imdb-classifier",)),
 }
+WEIGHTS_OF_A_PAGE = "weights-*.js"
+BASE64 = "in base64"  # in the place of a member of a zip
 FORMS = [
     (name, precision) for name in TARGETS for precision in target_named(name).precisions
 ]
@@ -99,6 +102,7 @@ def forms_of(name: str, precision: str, root: Path) -> Iterator[Form]:
             place.mkdir()
         source = models[home]
         written = target.write(source, place, Asked(precision=precision))
+        source = target.compared(source)
         yield Form(name, source, place, written, target.open(source, place, written))
 
 
@@ -124,9 +128,15 @@ def is_at(place: int, before: Array, after: Array) -> bool:
 
 
 def pieces_of(place: Path) -> Iterator[tuple[Path, str, bytes]]:
-    """What may hold arrays: each file, or each member of a file that is a zip."""
+    """What may hold arrays: each file, or each member of a file that is a zip, or the weights in a
+    script of a page.
+    """
     for path in sorted(place.rglob("*")):
         if not path.is_file():
+            continue
+        if path.match(WEIGHTS_OF_A_PAGE):
+            _, base, _ = path.read_text("ascii").split('"')
+            yield path, BASE64, base64.b64decode(base)
             continue
         if not zipfile.is_zipfile(path):
             yield path, "", path.read_bytes()
@@ -137,7 +147,12 @@ def pieces_of(place: Path) -> Iterator[tuple[Path, str, bytes]]:
 
 
 def put(path: Path, member: str, content: bytes) -> None:
-    """Write a file, or a member of a zip, anew."""
+    """Write a file, a member of a zip, or the weights in a script anew."""
+    if member == BASE64:
+        before, _, after = path.read_text("ascii").split('"')
+        base = base64.b64encode(content).decode()
+        path.write_text(f'{before}"{base}"{after}', "ascii")
+        return
     if not member:
         with path.open("r+b") as file:
             file.write(content)
@@ -146,7 +161,8 @@ def put(path: Path, member: str, content: bytes) -> None:
         members = {info: archive.read(info) for info in archive.infolist()}
     with zipfile.ZipFile(path, "w") as archive:
         for info, old in members.items():
-            archive.writestr(info, content if info.filename == member else old)
+            new = content if info.filename == member else old
+            archive.writestr(info, new, zipfile.ZIP_STORED)
 
 
 def models_in(place: Path) -> Arrays:
@@ -219,12 +235,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def forms(name: str, precision: str, root: Path) -> Iterator[Form]:
+def forms(
+    name: str, precision: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Form]:
     """Yield what `forms_of` does; skips the test where the form's packages are missing."""
     try:
         refuse_missing(target_named(name), is_certified=True)
     except MissingPackage as error:
         pytest.skip(str(error))
+    # numbers are read from the files of a page, whether it is open or not
+    monkeypatch.setattr("weft.ship.web.target.open_scripts", lambda scripts: None)
     return forms_of(name, precision, root)
 
 

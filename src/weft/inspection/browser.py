@@ -18,7 +18,7 @@ from weft.engine.halves import packed, rounded_to_halves
 from weft.engine.weights import Weights
 from weft.errors import UsageError
 from weft.folder.model_files import files_of
-from weft.folder.model_folder import config_in
+from weft.folder.model_folder import FolderConfig, config_in
 from weft.inspection.assets import asset
 from weft.predict.segments import joiner
 from weft.predict.weights import rotary_frequencies
@@ -78,10 +78,17 @@ def engine_source() -> str:
 def refuse_no_browser(folder: Path) -> None:
     """Raise UsageError for a model that no browser computes, before it is loaded."""
     config = config_in(files_of(folder))
+    if reason := why_no_browser(config):
+        raise UsageError(f"{folder}: {reason}")
+
+
+def why_no_browser(config: FolderConfig) -> str:
+    """Say why no browser computes a model; "" where one does."""
     if config.is_recurrent:
-        raise UsageError(f"{folder}: {_RECURRENT}")
+        return _RECURRENT
     for name in config.tokenizer_steps:
-        raise UsageError(f"{folder}: {_other_step(name)}")
+        return _other_step(name)
+    return ""
 
 
 def browser_model(task: Task[Any, Any]) -> BrowserModel:

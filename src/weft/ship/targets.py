@@ -11,6 +11,7 @@ TARGETS = {
     "onnx": ("weft.ship.onnx.target", "Onnx"),
     "gguf": ("weft.ship.gguf.target", "Gguf"),
     "transformers.js": ("weft.ship.transformersjs.target", "TransformersJs"),
+    "web": ("weft.ship.web.target", "Web"),
 }
 
 

@@ -4,6 +4,7 @@ browser.
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from weft.ship.source import Source
 from weft.ship.target import versions_of
 from weft.ship.tensors import Array
 from weft.ship.web.browser import Page
-from weft.ship.web.page import Read
+from weft.ship.web.page import read_page
 
 _NO_BROWSER = "no browser could be started: it takes playwright and Chromium"
 
@@ -28,16 +29,16 @@ class OpenedFiles(Opened):
         ("ids", "logits", "greedy", "beam"), _NO_BROWSER
     )
 
-    def __init__(self, source: Source, read: Read) -> None:
+    def __init__(self, source: Source, place: Path) -> None:
         self.source = source
-        self.read = read
+        self.place = place
 
     @property
     def versions(self) -> Mapping[str, str]:
         return {}
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        yield from self.read.arrays()
+        yield from read_page(self.place).arrays()
 
     def use(self, texts: Sequence[str]) -> list[Any]:
         return used_by_weft(self.source.task, texts)
@@ -48,8 +49,8 @@ class OpenedInBrowser(OpenedFiles):
 
     unchecked: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, source: Source, read: Read, page: Page) -> None:
-        super().__init__(source, read)
+    def __init__(self, source: Source, place: Path, page: Page) -> None:
+        super().__init__(source, place)
         self.page = page
         page.evaluate(_LOAD)
         self.task = source.task.name

@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.config import LayerShape
 from weft.engine.halves import stored_arrays
-from weft.inspection.browser import rounded_task
+from weft.inspection.browser import rounded_task, why_no_browser
 from weft.ship.opened import Opened
 from weft.ship.source import Source
 from weft.ship.target import Asked, Target
@@ -43,8 +43,7 @@ class Web(Target):
         return {"format": "weft-web", "version": 1, "task": source.task.name}
 
     def why_not(self, source: Source) -> str:
-        # writing refuses what no browser computes
-        return ""
+        return why_no_browser(source.config)
 
     def compared(self, source: Source) -> Source:
         """Return the model with its weights rounded to 16 bits, in the arrays of the page."""
@@ -74,8 +73,8 @@ class Web(Target):
         weights = sorted(place / name for name in read.files)
         scripts = [place / ENGINE, place / MODEL, *weights]
         if (page := open_scripts(scripts)) is not None:
-            return OpenedInBrowser(source, read, page)
-        return OpenedFiles(source, read)
+            return OpenedInBrowser(source, place, page)
+        return OpenedFiles(source, place)
 
     def how_to_use(self, source: Source, written: Written) -> str:
         return f"Open `{PAGE}` in a browser, or put the folder on any web host."
