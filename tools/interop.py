@@ -141,7 +141,7 @@ class Cell:
         change = _change(checks.get("use"))
         size = f"{self.size / 1e6:.2f}"
         home = self.told["form"]
-        cells = [self.case, home, self.precision, logits, *equal, change, size]
+        cells = [self.case, home, self.told["precision"], logits, *equal, change, size]
         return f"| {' | '.join(cells)} |"
 
 
