@@ -154,6 +154,17 @@ def save_recipe(tmp_path: Path) -> Callable[[Path], tuple[str, list[list[str]]]]
     return save
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_disks() -> Iterator[None]:
+    """Flush nothing: a tiny training would wait for the disk longer than it computes.
+
+    Tests of flushing put their own `os.fsync` in place of this one; processes have the real one.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda file: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _checked_shapes(request: pytest.FixtureRequest) -> None:
     """Check the shapes of each function's first calls in a test."""

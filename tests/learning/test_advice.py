@@ -53,9 +53,8 @@ CLASSIFIER = (
 
 
 @pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Products this small gain nothing from a second core; and no disk need be made to write."""
-    monkeypatch.setattr("os.fsync", lambda file: None)
+def one_thread() -> Iterator[None]:
+    """Products this small gain nothing from a second core."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

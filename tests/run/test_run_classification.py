@@ -83,11 +83,8 @@ SHAPES = {
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes longer than the tests: times of products to choose the threads by, and a disk made
-    to write.
-    """
+    """What takes longer than the tests: times of products to choose the threads by."""
     monkeypatch.setattr("weft.kernels.torch_machine._useful_threads", lambda device: 1)
-    monkeypatch.setattr("os.fsync", lambda file: None)
 
 
 def made_rows(count: int = 216) -> list[Row]:
