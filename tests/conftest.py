@@ -34,6 +34,7 @@ if os.environ.get("CI"):
 
 
 def pytest_collection_finish() -> None:
+    gc.freeze()  # what was collected stays to the end: no search for garbage need look it over
     gc.enable()
 
 
