@@ -14,12 +14,13 @@ READY := $(VENV)/ready
 demo: $(READY)
 	$(BIN)/weft demo
 
-# Two sessions of tests beside each other, each on one thread; their words are kept apart where make can. One has whole
-# runs, the command line, what is shipped and runs in a browser by itself, kernels, and what models learn; the other every other room.
+# Two jobs at a time, their words kept apart where make can: a session of tests, and beside it the style and then the other
+# session, each on one thread. The first has whole runs, the command line, what is shipped and runs in a browser by itself,
+# kernels, and what models learn; the other every other room.
 DOORS := tests/faults tests/cli tests/run tests/page tests/ship tests/learning tests/kernels tests/training
 
-test: style
-	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-rooms test-doors
+test: $(READY)
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-doors style test-rooms
 
 test-rooms: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(addprefix --ignore ,$(DOORS))
