@@ -1,4 +1,5 @@
-// Measures transformers.js in Node: node runtimes.js PACKAGES FOLDER, with a JSON list of texts on standard input.
+// Measures transformers.js in Node: node runtimes.js PACKAGES FOLDER, with a JSON list on standard input: texts, each with
+// the most tokens that it may be given.
 // Each text is translated, continued or classified by itself, greedily; printed are the seconds of all, without loading.
 const { readFileSync } = require("node:fs");
 const { basename, dirname, resolve } = require("node:path");
@@ -21,9 +22,9 @@ async function main([packages, folder]) {
   const tokenizer = await library.AutoTokenizer.from_pretrained(name);
   const model = await kind.from_pretrained(name, options);
 
-  async function use(text) {
+  async function use([text, limit]) {
     const inputs = tokenizer(text);
-    await (classifies ? model(inputs) : model.generate({ ...inputs }));
+    await (classifies ? model(inputs) : model.generate({ ...inputs, do_sample: false, max_new_tokens: limit }));
   }
 
   const texts = JSON.parse(readFileSync(0));
