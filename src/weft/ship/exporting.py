@@ -91,10 +91,8 @@ def export(
     trial = None
     if asked.is_certified:
         trial = _trial(source, target, data, builtin)
-    if trial is not None:
-        if reason := target.why_not_for(source, trial.lines):
-            raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
-        asked = replace(asked, usual_len=trial.usual_len)
+    if trial is not None and (reason := target.why_not_for(source, trial.lines)):
+        raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
     with durable.writing_folder(output, target.facts(source)) as place:
         stages.enter(f"writing {target.name}")
         written = target.write(source, place, asked)

@@ -21,15 +21,13 @@ class Asked:
 
     `license` is a name as SPDX or the Hub has it, `data_terms` says under which terms the text was
     had that the model learned from; both are empty where nobody said so, and are never guessed.
-    `precision` is that of the weights; `int8` only where the target has it. A usual output has
-    `usual_len` tokens, which decides the length penalty of a program that has another formula.
+    `precision` is that of the weights; `int8` only where the target has it.
     """
 
     license: str = ""
     data_terms: str = ""
     precision: str = "float32"
     is_certified: bool = True
-    usual_len: int = 20
 
 
 class Target(ABC):

@@ -5,7 +5,6 @@ All ids are Weft's own. The text is held out from training: dev, or what a perso
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,13 +56,6 @@ class Trial:
         """Return the texts but the odd ones."""
         odd = {one.text for one in ODD_TEXTS}
         return [text for text in self.texts if text not in odd]
-
-    @property
-    def usual_len(self) -> int:
-        """Return the median number of ids that are written, the end counted."""
-        written = (row.tgt_in for row in self.rows)
-        lens = [len(ids) for ids in written if ids]
-        return round(median(lens)) if lens else 20
 
 
 def trial_of(source: Source, text: Any) -> Trial:

@@ -14,18 +14,17 @@ from weft.folder.model_folder import (
 from weft.ship.ctranslate2.vocabulary import names_of
 from weft.ship.lengths import most_new_tokens, penalty_by_length
 from weft.ship.source import Source
-from weft.ship.target import Asked
 
 SETTINGS = "weft.json"
 
 
-def settings_of(source: Source, asked: Asked) -> dict[str, Any]:
+def settings_of(source: Source) -> dict[str, Any]:
     """Return how a model is used: the arguments of a search under "search", and how many ids of a
     text are read.
     """
     config = source.config
     if isinstance(config, TranslationConfig):
-        return _of_translator(source, config, asked)
+        return _of_translator(source, config)
     if isinstance(config, LanguageConfig):
         return _of_writer(source, config)
     assert isinstance(config, ClassificationConfig)
@@ -59,11 +58,9 @@ def _never_written(source: Source) -> dict[str, Any]:
     }
 
 
-def _of_translator(
-    source: Source, config: TranslationConfig, asked: Asked
-) -> dict[str, Any]:
+def _of_translator(source: Source, config: TranslationConfig) -> dict[str, Any]:
     decoding = config.decoding
-    penalty = penalty_by_length(decoding.length_penalty, asked.usual_len)
+    penalty = penalty_by_length(decoding.length_penalty)
     limit = most_new_tokens(decoding, config.usual_src_len, config.model.max_len)
     return {
         "task": config.task,

@@ -63,7 +63,7 @@ class CTranslate2(Target):
     def write(self, source: Source, place: Path, asked: Asked) -> Written:
         for name, content in _tokenizer_files(source).items():
             (place / name).write_bytes(content)
-        settings = settings_of(source, asked)
+        settings = settings_of(source)
         text = json.dumps(settings, indent=2, ensure_ascii=False)
         (place / SETTINGS).write_text(f"{text}\n", "utf-8")
         src, tgt = source.tokenizers[0], source.tokenizers[-1]

@@ -6,14 +6,13 @@ from weft.data.tokenizer import BOS_ID, PAD_ID, UNK_ID
 from weft.folder.model_folder import LanguageConfig, TranslationConfig
 from weft.ship.lengths import most_new_tokens, penalty_by_length
 from weft.ship.source import Source
-from weft.ship.target import Asked
 from weft.ship.tokenizers.ids import IdMap
 
 # never written; their logits stay in the softmax, as in Weft
 _BANNED = (PAD_ID, UNK_ID, BOS_ID)
 
 
-def generation_of(source: Source, ids: IdMap, asked: Asked) -> dict[str, Any]:
+def generation_of(source: Source, ids: IdMap) -> dict[str, Any]:
     """Return the content of generation_config.json; a classifier has none."""
     config = source.config
     banned = ids.to("tgt", _BANNED).tolist()
@@ -24,12 +23,12 @@ def generation_of(source: Source, ids: IdMap, asked: Asked) -> dict[str, Any]:
         "suppress_tokens": banned,
     }
     if isinstance(config, TranslationConfig):
-        return {**found, "decoder_start_token_id": ids.bos, **_beam(config, asked)}
+        return {**found, "decoder_start_token_id": ids.bos, **_beam(config)}
     assert isinstance(config, LanguageConfig)
     return {**found, "bos_token_id": source.start_id, **_sampling(config)}
 
 
-def of_pipelines(source: Source, asked: Asked) -> dict[str, Any]:
+def of_pipelines(source: Source) -> dict[str, Any]:
     """Return what config.json must say for version 4, whose pipelines have settings of their own
     that go before those of generation_config.json; by the names of the pipelines.
     """
@@ -37,14 +36,14 @@ def of_pipelines(source: Source, asked: Asked) -> dict[str, Any]:
     if isinstance(config, LanguageConfig):
         return {"text-generation": {"max_new_tokens": None, **_sampling(config)}}
     assert isinstance(config, TranslationConfig)
-    settings = {"max_new_tokens": None, **_beam(config, asked)}
+    settings = {"max_new_tokens": None, **_beam(config)}
     pair = f"translation_{config.src_lang}_to_{config.tgt_lang}"
     return {"translation": settings, pair: settings}
 
 
-def _beam(config: TranslationConfig, asked: Asked) -> dict[str, Any]:
+def _beam(config: TranslationConfig) -> dict[str, Any]:
     decoding = config.decoding
-    penalty = penalty_by_length(decoding.length_penalty, asked.usual_len)
+    penalty = penalty_by_length(decoding.length_penalty)
     limit = most_new_tokens(decoding, config.max_src_len, config.model.max_len)
     return {
         "num_beams": decoding.beam_size,

@@ -60,8 +60,8 @@ class HuggingFace(Target):
             save_file(arrays, temporary, metadata={"format": "pt"})
         config = _config(source, home, ids)
         if not isinstance(source.config, ClassificationConfig):
-            config["task_specific_params"] = of_pipelines(source, asked)
-            settings = generation_of(source, ids, asked)
+            config["task_specific_params"] = of_pipelines(source)
+            settings = generation_of(source, ids)
             _write_json(place / "generation_config.json", settings)
         _write_json(place / "config.json", config)
         for name, content in tokenizer_files(source, ids).items():
