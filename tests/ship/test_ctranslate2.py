@@ -1,6 +1,7 @@
 """Models as CTranslate2 has them: written, loaded there, and the same models."""
 
 import json
+import re
 import struct
 import textwrap
 from pathlib import Path
@@ -22,7 +23,7 @@ from weft.ship.ctranslate2.opened import OpenedClassifier, OpenedTranslator
 from weft.ship.ctranslate2.quantized import numbers_of, scales_of, steps_of
 from weft.ship.ctranslate2.target import CTranslate2
 from weft.ship.exporting import export
-from weft.ship.source import Source
+from weft.ship.source import Source, open_source
 from weft.ship.target import Asked
 
 CASES: dict[str, tuple[str, ...]] = {
@@ -136,7 +137,15 @@ def test_in_int8_every_number_is_the_nearest_step(name: str, tmp_path: Path) -> 
     made = exported(tmp_path, name, precision="int8")
     weights, _, logits, *_ = made.certificate.checks
     assert made.certificate.failed is None
-    assert "255 steps: mapped back they differ by at most" in weights.about
+    source = open_source(tmp_path / "model")
+    own = sum(array.size for array in source.arrays.values())
+    # tables that stand twice, scales and settings are among the numbers of the files
+    assert weights.compared > own
+    said = rf"255: at most \S+ from the model's {own:,}$"
+    assert re.search(said, weights.about)
+    assert (
+        "numbers as rounding to int8 gives them, within half a step" in weights.line()
+    )
     assert 1e-4 < logits.largest < 1
     assert logits.tolerance is None
     stored = read_model(tmp_path / "out" / "model.bin")

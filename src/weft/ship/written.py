@@ -50,6 +50,11 @@ class Written:
         """
         return self.precision in _AS_THEY_STAND and not self.approximate
 
+    @property
+    def is_rounded(self) -> bool:
+        """Return whether arrays have lost bits to a precision with fewer of them."""
+        return self.precision != "float32" and bool(self.loose)
+
     def ids_of_source(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return a source's ids in the numbers of this form."""
         return tuple(self.ids.to("src", ids))

@@ -63,13 +63,8 @@ def check_weights(written: Written, opened: Opened, arrays: Arrays) -> Check:
             wanting.discard(own)
     for name in itertools.chain(missing, sorted(wanting)):
         first = first or f"{name} is not in the files"
-    abouts = []
-    if largest:
-        abouts.append(
-            f"{written.why_loose}: mapped back they differ by at most {largest:.1e}"
-        )
-    if num_hidden:
-        abouts.append(f"{num_hidden} of Weft's are not in the files")
+    num_own = sum(array.size for array in arrays.values())
+    rounded = f"as rounding to {written.precision} gives them"
     return Check(
         "weights",
         compared,
@@ -77,7 +72,8 @@ def check_weights(written: Written, opened: Opened, arrays: Arrays) -> Check:
         "numbers",
         is_passed=not first,
         first=first,
-        about=", ".join(abouts),
+        about=_about_own(written.why_loose, largest, num_own, num_hidden),
+        equal_how=rounded if written.is_rounded else "equal",
     )
 
 
@@ -263,6 +259,17 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     shifted = shifted - shifted.max(-1, keepdims=True)
     total: NDArray[np.float64] = np.exp(shifted).sum(-1, keepdims=True)
     return shifted - np.log(total)
+
+
+def _about_own(why: str, largest: float, num_own: int, num_hidden: int) -> str:
+    """Say how many numbers the model itself has, how far off those in the files are at most, if
+    any, and how many are not there.
+    """
+    own = f"the model's {num_own:,}"
+    about = f"{own} among them"
+    if largest:
+        about = f"{why}: at most {largest:.1e} from {own}"
+    return f"{about}, of which {num_hidden:,} are not there" if num_hidden else about
 
 
 def _bits(array: Array) -> NDArray[np.uint8 | np.uint16 | np.uint32 | np.uint64]:

@@ -20,9 +20,9 @@ CHECKS: dict[Name, str] = {
 class Check:
     """A check: how many things were compared, how many were equal, and whether that suffices.
 
-    `largest` is the largest absolute difference of numbers, where numbers are compared, and
-    `tolerance` what is allowed; `first` shows the first difference that is not. A check that only
-    measures allows all.
+    Equal is what is `equal_how`. `largest` is the largest absolute difference of numbers, where
+    numbers are compared, and `tolerance` what is allowed; `first` shows the first difference that
+    is not. A check that only measures allows all.
     """
 
     name: Name
@@ -35,10 +35,11 @@ class Check:
     first: str = ""
     about: str = ""
     scores: Mapping[str, float] = field(default_factory=dict)
+    equal_how: str = "equal"
 
     def line(self) -> str:
         """Say in a line what was found."""
-        parts = [f"{self.equal:,} of {self.compared:,} {self.unit} equal"]
+        parts = [f"{self.equal:,} of {self.compared:,} {self.unit} {self.equal_how}"]
         if self.largest is not None:
             parts = [f"{self.compared:,} {self.unit}"]
             parts.append(f"largest difference {self.largest:.1e}")

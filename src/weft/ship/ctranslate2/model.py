@@ -10,7 +10,7 @@ from weft.ship.ctranslate2.spec import Specification, Tokens
 from weft.ship.source import Source
 from weft.ship.tensors import Tensor, make_all
 
-WHY_LOOSE = "in int8 a row has 255 steps"
+WHY_LOOSE = "within half a step, of which a row has 255"
 
 
 @dataclass(frozen=True)
