@@ -1,15 +1,19 @@
 """The checks of a certificate, on a form that is made up: what passes, and what is found."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import random_models
 from weft.ship.certificate.checks import check_ids, check_logits
 from weft.ship.certificate.reference import Reference
-from weft.ship.certificate.trial import Trial
+from weft.ship.certificate.trial import Trial, trial_of
+from weft.ship.exporting import tolerance_of
 from weft.ship.opened import Floats, Opened, Row
+from weft.ship.source import open_source
 from weft.ship.tensors import Array
 from weft.ship.tokenizers.ids import IdMap
 from weft.ship.written import Written
@@ -84,3 +88,24 @@ def test_logits_that_are_only_measured_are_numbers(offset: float) -> None:
     assert check.about.startswith("it rounds, the same best token at")
     if offset == 0.5:
         assert check.largest == 0.5
+
+
+def test_ids_in_the_numbers_of_a_form_are_numbers_of_pythons() -> None:
+    row = written().to_target(Row((2, 5), (2, 6)))
+    kinds = {type(number) for number in (*row.ids, *row.tgt_in)}
+    assert kinds == {int}
+
+
+@pytest.mark.parametrize(
+    ("positions", "max_len", "wanted"),
+    [("rotary", 2048, 2e-4), ("rotary", 64, 1e-4), ("learned", 2048, 1e-4)],
+)
+def test_logits_far_out_are_rounded_more_where_angles_are_computed(
+    positions: str, max_len: int, wanted: float, tmp_path: Path
+) -> None:
+    settings = (f'model.positions="{positions}"', f"model.max_len={max_len}")
+    folder = random_models.write_folder("causal-lm", tmp_path / "model", *settings)
+    dev = random_models.write_dev("language-modelling", tmp_path)
+    source = open_source(folder)
+    trial = trial_of(source, source.task.read([dev]))
+    assert tolerance_of(source, written(), trial) == pytest.approx(wanted)

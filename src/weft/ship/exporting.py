@@ -34,6 +34,7 @@ from weft.ship.written import Written
 
 PARITY = "parity.json"
 BEAM_SIZE = 4  # of the beam that is compared
+_NEAR = 1024  # positions to which rounding of angles is within the tolerance
 _NO_TEXT = "it takes text: give DATA, or a folder whose run holds some out"
 # the checks that show a text, the first that can be made of them
 _SHOW: tuple[Name, ...] = ("greedy", "use")
@@ -141,7 +142,7 @@ def _steps(
     reference = reference_of(equal.task, opened.bans_first)
     tokenizers = source.tokenizers
     exact = written.is_exact
-    tolerance = written.tolerance if exact else None
+    tolerance = tolerance_of(source, written, trial) if exact else None
     return {
         "weights": lambda: check_weights(written, opened, equal.arrays),
         "ids": lambda: check_ids(written, opened, trial),
@@ -161,6 +162,18 @@ def _steps(
             lambda found: scores_of(source, trial, found),
         ),
     }
+
+
+def tolerance_of(source: Source, written: Written, trial: Trial) -> float:
+    """Return by how much logits may differ.
+
+    Programs compute the frequencies of rotary positions themselves, and the last bit of one turns a
+    position by its number times 2^-24: more the farther out it is.
+    """
+    if getattr(source.shape, "positions", "") != "rotary":
+        return written.tolerance
+    farthest = max(len(row.ids) for row in (*trial.rows, *trial.probes))
+    return written.tolerance * max(1, farthest / _NEAR)
 
 
 def _made(

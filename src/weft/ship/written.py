@@ -57,11 +57,12 @@ class Written:
 
     def ids_of_source(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return a source's ids in the numbers of this form."""
-        return tuple(self.ids.to("src", ids))
+        return tuple(self.ids.to("src", ids).tolist())
 
     def to_target(self, row: Row) -> Row:
         """Return a row of Weft's ids in the numbers of this form."""
-        return Row(self.ids_of_source(row.ids), tuple(self.ids.to("tgt", row.tgt_in)))
+        tgt_in = self.ids.to("tgt", row.tgt_in).tolist()
+        return Row(self.ids_of_source(row.ids), tuple(tgt_in))
 
     def own_logits(self, logits: Floats) -> Floats:
         """Return logits of Weft's ids alone, in their order; of a classifier they are as they
