@@ -103,7 +103,9 @@ def test_T3_the_gradient_of_several_processes_is_that_of_one(
         assert distance(ours, alone) < 1e-6
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize(
+    "count", [pytest.param(2, marks=LONG), 3, pytest.param(4, marks=LONG)]
+)
 def test_T3_uneven_shares_too(tmp_path: Path, tiny_run: Run, count: int) -> None:
     """Five micro-batches for two, three and four processes."""
     settings = ("training.grad_accum_steps=5", "batches.tokens_per_batch=150")
