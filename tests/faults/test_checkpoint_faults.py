@@ -9,6 +9,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -526,19 +527,36 @@ def rigged(tmp_path_factory: pytest.TempPathFactory, tiny_run: Run) -> Undisturb
     return Undisturbed(folder / "out", ended.events)
 
 
+@pytest.fixture(scope="session")
+def rigged_until(
+    tmp_path_factory: pytest.TempPathFactory, tiny_run: Run
+) -> Callable[[int], Path]:
+    """Give the folder of such a run that was stopped at an operation; tests copy it."""
+
+    @cache
+    def stopped_at(number: int) -> Path:
+        out = tmp_path_factory.mktemp("rigged-until") / "out"
+        asked: dict[str, Any] = {"signal_at": {number: int(signal.SIGINT)}, **RIGGED}
+        assert tiny_run(out, "training.eval_every=2", **asked).code == 75
+        return out
+
+    return stopped_at
+
+
 @pytest.mark.parametrize("part", [None, *PARTS])
 def test_K9_each_item_of_the_state_is_needed(
-    tmp_path: Path, tiny_run: Run, rigged: Undisturbed, part: str | None
+    tmp_path: Path,
+    tiny_run: Run,
+    rigged: Undisturbed,
+    rigged_until: Callable[[int], Path],
+    part: str | None,
 ) -> None:
     """As it was when the run began, it leads to another end; with none of them touched, the end is
     the same.
     """
     out, stops = tmp_path / "out", {"evaluation_due": rigged.numbers("^evaluate")[2]}
     number = stops.get(str(part), rigged.numbers("^between")[12])
-    ended = tiny_run(
-        out, "training.eval_every=2", signal_at={number: int(signal.SIGINT)}, **RIGGED
-    )
-    assert ended.code == 75
+    shutil.copytree(rigged_until(number), out)
     newest = max((out / "run" / "checkpoints").glob("step-*"))
     assert newest.name == ("step-6" if part == "evaluation_due" else "step-7")
     if part is not None:
