@@ -151,7 +151,7 @@ def train(
     `allow_data_change` and `allow_bad_data` are its flags. The run ends within `minutes`. Raises
     weft.errors.WeftError, by kind.
     """
-    from weft.errors import require_torch
+    from weft.packages import require_torch
 
     began = time.monotonic()
     require_torch("training")
@@ -182,7 +182,7 @@ def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":
 
     The run can still be continued afterwards. Raises weft.errors.WeftError, by kind.
     """
-    from weft.errors import require_torch
+    from weft.packages import require_torch
 
     require_torch("weft.finish")
     from weft.run.finishing import finish as finish_run

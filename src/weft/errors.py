@@ -3,8 +3,6 @@
 A message is one line: what is wrong, where (file:line, key or row), and what to do about it.
 """
 
-from importlib.util import find_spec
-
 
 class WeftError(Exception):
     """The base of every error that a user can mend; printed as one line, never as a traceback."""
@@ -30,6 +28,10 @@ class MissingPackage(UsageError):
         """Return the same of a model's folder, which it names."""
         what, package, extra = self._needed
         return MissingPackage(f"{folder}: {what}", package, extra)
+
+
+class UnfitPackage(UsageError):
+    """An optional package that has another version than is needed, or that cannot be loaded."""
 
 
 class DataError(WeftError):
@@ -80,15 +82,3 @@ def how_to_install(extra: str) -> str:
     cpu = "--extra-index-url https://download.pytorch.org/whl/cpu"
     why = "the address has the smaller build for CPUs; leave it out for a GPU"
     return f"pip install '.[train]' {cpu} {where} ({why})"
-
-
-def require_torch(what: str) -> None:
-    """Raise MissingPackage where PyTorch is not installed, which `what` needs."""
-    if find_spec("torch") is None:
-        raise MissingPackage(what, "PyTorch", "train")
-
-
-def require_matplotlib() -> None:
-    """Raise MissingPackage where matplotlib is not installed, which a picture needs."""
-    if find_spec("matplotlib") is None:
-        raise MissingPackage("a picture", "matplotlib", "plot")

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.errors import UsageError, require_matplotlib, require_torch
+from weft.errors import UsageError
 from weft.folder.layout import refuse_no_folder, refuse_no_model
+from weft.packages import require_matplotlib, require_torch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,5 +1,6 @@
 """weft export: what it writes, and what it refuses, each in a line."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import pytest
 
 import random_models as tiny
+from weft import packages
 from weft.errors import FolderError, UsageError
 from weft.folder.model_folder import Contents, save_model_folder
+from weft.ship.targets import TARGETS, target_named
 from weft.ship.web import browser, page
 
 Command = Callable[..., Any]
@@ -101,3 +104,52 @@ def test_the_model_that_comes_with_weft_needs_no_folder(
     )
     assert command("export", *asked).code == 0
     assert '"tgt_lang":"zh"' in (tmp_path / "site" / "model.js").read_text("utf-8")
+
+
+def test_a_model_without_a_home_hears_that_before_it_hears_of_packages(
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
+    asked = ("export", tiny_folder, "--output", tmp_path / "out", "--to")
+    homeless = command(*asked, "gguf")
+    assert homeless.code == 2
+    assert "has no home in gguf: it is a translator" in homeless.messages[-1]
+    without = command(*asked, "onnx")
+    assert without.code == 2
+    assert "weft: weft export --to onnx needs onnx: pip" in without.messages[-1]
+    uncertified = command(*asked, "onnx", "--uncertified")
+    assert "onnx, with --uncertified too, needs onnx: pip" in uncertified.messages[-1]
+
+
+def test_a_package_that_is_too_old_is_named_in_a_line(
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("onnx")
+    versions = {"onnx": "1.17.0", "onnxruntime": "1.9.0"}
+    monkeypatch.setattr(packages, "version", versions.get)
+    out = tmp_path / "out"
+    ended = command("export", tiny_folder, "--to", "onnx", "--output", out)
+    assert ended.code == 2
+    assert ended.messages[-1].startswith(
+        "weft: the certificate of weft export --to onnx (--uncertified writes without one) "
+        "needs onnxruntime 1.20 or later, and 1.9.0 is installed: pip install '.[onnx]'"
+    )
+    assert not out.exists()
+
+
+def test_the_page_says_which_packages_write_and_which_compare() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "interop.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w.]+)` \| ([\w, ]+) \| ([\w, ]+) \|$", page, re.M)
+    told = {form: (writes, compares) for form, writes, compares in rows}
+    stated = {}
+    for form in TARGETS:
+        target = target_named(form)
+        writes = ", ".join(target.writers) or "nothing more"
+        stated[form] = (writes, ", ".join(target.packages))
+    assert told == stated

@@ -90,7 +90,7 @@ def test_packages_that_are_missing_are_named_with_the_command(
     def without(name: str, *more: Any) -> Any:
         return None if name == "uvicorn" else find(name, *more)
 
-    monkeypatch.setattr(util, "find_spec", without)
+    monkeypatch.setattr("weft.packages.find_spec", without)
     ended = command("serve", MODEL)
     assert ended.code == 2
     assert ended.messages == [

@@ -232,7 +232,7 @@ def test_without_llama_cpp_a_file_is_written_uncertified(
 ) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        "weft.ship.target.find_spec",
+        "weft.packages.find_spec",
         lambda name: None if name == "xllamacpp" else real(name),
     )
     with pytest.raises(MissingPackage, match=r"xllamacpp.*\[gguf\]"):

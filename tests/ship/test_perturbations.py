@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 import random_models
-from weft.errors import MissingPackage
+from weft.errors import MissingPackage, UnfitPackage
 from weft.ship.certificate.checks import check_weights
 from weft.ship.ctranslate2 import model_file
 from weft.ship.opened import Opened
 from weft.ship.source import Source, open_source
-from weft.ship.target import Asked, refuse_missing
+from weft.ship.target import Asked, refuse_unfit
 from weft.ship.targets import TARGETS, target_named
 from weft.ship.tensors import Array, Arrays
 from weft.ship.written import Written
@@ -240,8 +240,8 @@ def forms(
 ) -> Iterator[Form]:
     """Yield what `forms_of` does; skips the test where the form's packages are missing."""
     try:
-        refuse_missing(target_named(name), is_certified=True)
-    except MissingPackage as error:
+        refuse_unfit(target_named(name), is_certified=True)
+    except (MissingPackage, UnfitPackage) as error:
         pytest.skip(str(error))
     # numbers are read from the files of a page, whether it is open or not
     monkeypatch.setattr("weft.ship.web.target.open_scripts", lambda scripts: None)

@@ -11,7 +11,8 @@ import typer
 from weft.cli.train import CONTINUED, say
 from weft.console import stages
 from weft.console.wording import say_lines
-from weft.errors import UsageError, require_torch
+from weft.errors import UsageError
+from weft.packages import require_torch
 
 if TYPE_CHECKING:
     from weft.data.builtin import Splits

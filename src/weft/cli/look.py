@@ -19,9 +19,10 @@ from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.console import stages
 from weft.console.wording import remark, say_lines
-from weft.errors import UsageError, require_matplotlib
+from weft.errors import UsageError
 from weft.folder import durable
 from weft.folder.layout import refuse_no_folder, refuse_no_model
+from weft.packages import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -39,11 +39,15 @@ from weft.cli.serve_options import (
     Threads,
 )
 from weft.console.wording import say_lines
-from weft.errors import MissingPackage, UsageError
+from weft.errors import UsageError
+from weft.packages import require
 
 _LEVELS = ("error", "warning", "info")
 # The packages of the extra, as they are imported.
-_PACKAGES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
+_PACKAGES = (
+    *("fastapi", "starlette", "uvicorn", "h11"),
+    *("python_multipart", "prometheus_client"),
+)
 
 
 def serve(
@@ -137,12 +141,11 @@ def serve(
 
 
 def _refuse_missing_packages() -> None:
-    """Raise MissingPackage where the extra `serve` is not installed."""
-    from importlib.util import find_spec
-
+    """Raise MissingPackage where the extra `serve` is not installed, UnfitPackage where it is too
+    old.
+    """
     for package in _PACKAGES:
-        if find_spec(package) is None:
-            raise MissingPackage("weft serve", package, "serve")
+        require("weft serve", package, "serve")
 
 
 def _refuse_options_as_values(**given: Path | str | None) -> None:

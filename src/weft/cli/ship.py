@@ -246,7 +246,8 @@ def export(
     uncertified: Annotated[
         bool,
         typer.Option(
-            "--uncertified", help="Write without comparing; the card says so."
+            "--uncertified",
+            help="Write without comparing; the card says so. Only what writes the files has to be installed.",
         ),
     ] = False,
     title: Annotated[

@@ -21,8 +21,9 @@ from weft.cli.recipe import (
 )
 from weft.console import stages
 from weft.console.wording import say_lines
-from weft.errors import LeftAtOnce, UsageError, require_torch
+from weft.errors import LeftAtOnce, UsageError
 from weft.folder.layout import RunFolder, is_finished, refuse_no_folder
+from weft.packages import require_torch
 
 if TYPE_CHECKING:
     from weft.run.record import Verdict

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from weft.config import SideSection
-from weft.errors import MissingPackage
+from weft.packages import loaded
 
 Step = Callable[[str], str]
 
@@ -39,15 +39,14 @@ def load_steps(settings: SideSection) -> tuple[dict[str, str], list[Step]]:
     """Return the steps that the settings ask for: their names with versions, and the functions in
     order.
 
-    Raises MissingPackage where a step needs a package that is not installed.
+    Raises MissingPackage or UnfitPackage where a step needs a package that is not installed, or is
+    of another version.
     """
     versions: dict[str, str] = {}
     functions: list[Step] = []
     for key, step in _chosen(settings):
-        try:
-            functions.append(step.load())
-        except ImportError:
-            raise MissingPackage(key, step.package, step.extra) from None
+        loaded(key, step.package, step.extra)
+        functions.append(step.load())
         versions[step.name] = metadata.version(step.package)
     return versions, functions
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from weft.errors import require_matplotlib
 from weft.inspection import look
 from weft.inspection.named import Group, Named
 from weft.inspection.packing import plain
@@ -26,6 +25,7 @@ from weft.inspection.suffixes import (
     refuse_other_suffixes,
 )
 from weft.inspection.summary import summary, summary_of
+from weft.packages import require_matplotlib
 
 if TYPE_CHECKING:
     from weft.inspection.drawn import Picture

@@ -28,7 +28,7 @@ from weft.ship.certificate.used import scores_of, used_by_weft
 from weft.ship.licenses import LICENSE, license_of
 from weft.ship.opened import Opened
 from weft.ship.source import NoHome, Source, open_source
-from weft.ship.target import Asked, Target, refuse_missing
+from weft.ship.target import Asked, Target, refuse_unfit
 from weft.ship.tokenizing import why_no_tokenizer
 from weft.ship.written import Written
 
@@ -74,9 +74,9 @@ def export(
 
     It is compared with the model on `data`, text that was not trained on, or the test part of a
     `builtin` corpus, or without both on what the folder's own run holds out; the certificate is
-    written beside it. Raises NoHome for a model that this form does not have, MissingPackage
-    where the target's library is not installed, and FolderError, with nothing written, where the
-    two are not the same.
+    written beside it. Raises NoHome for a model that this form does not have, MissingPackage or
+    UnfitPackage where the target's library is not installed or of another version, and FolderError,
+    with nothing written, where the two are not the same.
     """
     asked = asked or Asked()
     if asked.precision not in target.precisions:
@@ -84,11 +84,11 @@ def export(
             f"--precision {asked.precision}: --to {target.name} has {' and '.join(target.precisions)}"
         )
     license = license_of(asked.license)
-    refuse_missing(target, asked.is_certified)
     stages.enter("loading the model")
     source = open_source(folder)
     if reason := target.why_not(source) or why_no_tokenizer(source):
         raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
+    refuse_unfit(target, asked.is_certified)
     trial = None
     if asked.is_certified:
         trial = _trial(source, target, data, builtin)

@@ -6,17 +6,17 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from weft.console import stages
-from weft.errors import FolderError, MissingPackage, UsageError
+from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.durable import MANIFEST
 from weft.folder.layout import CARD, GLOSSARY, MEMORY
 from weft.folder.model_files import files_of
 from weft.folder.model_folder import open_model_folder
+from weft.packages import loaded
 from weft.ship.card import card_for_weft
 from weft.ship.contents import contents
 from weft.ship.exporting import export
@@ -90,8 +90,7 @@ def push(
     FolderError where the Hub refuses.
     """
     asked = asked or Asked()
-    if find_spec("huggingface_hub") is None:
-        raise MissingPackage("weft push", "huggingface_hub", "huggingface")
+    loaded("weft push", "huggingface_hub", "huggingface")
     refuse_malformed(name)
     is_exported = _is_exported(model)
     _refuse_wishes(model, data, asked, is_exported, is_public)

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from weft.errors import MissingPackage
+from weft.packages import loaded
 from weft.ship.opened import Opened
 from weft.ship.source import Source
 from weft.ship.written import Written
@@ -34,8 +33,9 @@ class Target(ABC):
     """A form for another program.
 
     `name` is that of the command line; `extra` brings its `packages`, each with the name that it is
-    imported by, which the certificate needs, and those of `writers` what writes the files. Without
-    `needs_text` a certificate may have the weights alone, where there is no text to compare on.
+    imported by, which the certificate needs, and `writers`, which the files are written by, without
+    a certificate too. Without `needs_text` a certificate may have the weights alone, where there is
+    no text to compare on.
     """
 
     name: ClassVar[str]
@@ -89,15 +89,20 @@ class Target(ABC):
         return ""
 
 
-def refuse_missing(target: Target, is_certified: bool) -> None:
-    """Raise MissingPackage for a package that is needed and not installed."""
-    needed = target.writers + (target.packages if is_certified else ())
-    for package in needed:
-        if find_spec(package) is None:
-            what = f"weft export --to {target.name}"
-            if package not in target.writers:
-                what = f"the certificate of {what} (--uncertified writes without one)"
-            raise MissingPackage(what, package, target.extra)
+def refuse_unfit(target: Target, is_certified: bool) -> None:
+    """Raise MissingPackage for a package that is needed and not installed, UnfitPackage for one of
+    another version or that cannot be loaded.
+    """
+    for package in target.writers:
+        what = f"weft export --to {target.name}"
+        if not is_certified:
+            what += ", with --uncertified too,"
+        loaded(what, package, target.extra)
+    if not is_certified:
+        return
+    for package in target.packages:
+        what = f"the certificate of weft export --to {target.name} (--uncertified writes without one)"
+        loaded(what, package, target.extra)
 
 
 def load(package: str) -> Any:

@@ -8,12 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from weft.errors import require_torch
 from weft.folder.model_folder import FolderConfig, open_model_folder
 from weft.kernels.machine import (
     machine_for_use,
     refuse_for_use,
 )
+from weft.packages import require_torch
 from weft.tasks.detecting import detector_of
 from weft.tasks.task import Task
 

@@ -19,7 +19,6 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import import_module
 from typing import Any
 
 from weft.data.pipeline import (
@@ -33,7 +32,8 @@ from weft.data.pipeline import (
     piece_bytes,
 )
 from weft.data.tokenizer import Tokenizer
-from weft.errors import MissingPackage, UsageError
+from weft.errors import UsageError
+from weft.packages import loaded
 from weft.ship.tokenizers.charsmap import (
     Rules,
     is_known,
@@ -318,11 +318,6 @@ def _compiled(rules: Rules) -> bytes:
 
 
 def _library() -> Any:
-    try:
-        library = import_module("sentencepiece")
-    except ImportError:
-        raise MissingPackage(
-            "a sentencepiece model", "sentencepiece", "argos"
-        ) from None
+    library = loaded("a sentencepiece model", "sentencepiece", "argos")
     library.set_min_log_level(_LEVEL_OF_ERRORS)
     return library
