@@ -29,7 +29,8 @@ evaluation.terms: data.check data.glossary evaluation
 kernels: kernels
 
 folder:
-folder.durable:
+folder.unfinished:
+folder.durable: folder.unfinished
 folder.version:
 folder.layout: folder.durable
 folder.mapped:

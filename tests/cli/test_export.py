@@ -1,6 +1,8 @@
 """weft export: what it writes, and what it refuses, each in a line."""
 
+import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import pytest
 import random_models as tiny
 from weft import packages
 from weft.errors import FolderError, UsageError
+from weft.folder.durable import TEMPORARY
 from weft.folder.model_folder import Contents, save_model_folder
+from weft.ship import exporting
 from weft.ship.targets import TARGETS, target_named
 from weft.ship.web import browser, page
 
@@ -153,3 +157,38 @@ def test_the_page_says_which_packages_write_and_which_compare() -> None:
         writes = ", ".join(target.writers) or "nothing more"
         stated[form] = (writes, ", ".join(target.packages))
     assert told == stated
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_nothing_and_it_is_said_that_nothing_was_written(
+    command: Command,
+    tiny_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+) -> None:
+    def killed(*more: Any) -> None:
+        assert any(tmp_path.iterdir())
+        if number == signal.SIGINT:  # which is ignored in the background
+            raise KeyboardInterrupt
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(exporting, "card_of", killed)
+    before = signal.getsignal(signal.SIGTERM)
+    asked = ("--to", "web", "--uncertified", "--output", tmp_path / "site")
+    ended = command("export", tiny_folder, *asked)
+    assert ended.code == 130
+    assert ended.messages[-1] == "weft: left at once; nothing was written"
+    assert [*tmp_path.iterdir()] == []
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    left = tmp_path / f"{TEMPORARY}0123"
+    left.mkdir()
+    (left / "model.js").write_text("half")
+    asked = ("--to", "web", "--uncertified", "--output", tmp_path / "site")
+    assert command("export", tiny_folder, *asked).code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from weft.cli.leaving import terminable
 from weft.cli.options import AsJson, Folder
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
@@ -66,7 +67,7 @@ def push(
     texts = data or []
     refuse_no_model(folder)
     refuse_missing_text(texts)
-    with stages.showing("asking the Hub"):
+    with stages.showing("asking the Hub"), terminable():
         from weft.ship.pushing import push as send
         from weft.ship.target import Asked
 

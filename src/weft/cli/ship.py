@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from weft import DEMO
+from weft.cli.leaving import all_or_nothing
 from weft.cli.models import glossary_for, refuse_missing_files, units_for
 from weft.cli.options import AsJson, Folder, FolderOrDemo, FromDemo
 from weft.cli.recipe import refuse_missing_text
@@ -183,7 +184,7 @@ def pack(
     config: Any = config_in(files_of(folder))
     terms = glossary_for(config, glossary) if glossary else None
     units = units_for(config, memory) if memory else None
-    with stages.showing("packing the model"):
+    with stages.showing("packing the model"), all_or_nothing(output):
         from weft.ship.contents import contents
         from weft.ship.pack import pack as make
 
@@ -263,7 +264,7 @@ def export(
         raise FolderError(
             f"{output}: exists already; a folder is never written over: give another name"
         )
-    with stages.showing("loading the model"):
+    with stages.showing("loading the model"), all_or_nothing(output):
         from weft.inspection.browser import refuse_no_browser
         from weft.ship.exporting import export as write
         from weft.ship.target import Asked

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from safetensors import SafetensorError
 
 from weft.errors import FolderError, UsageError
+from weft.folder.unfinished import being_written
 
 try:
     import fcntl
@@ -245,8 +246,7 @@ def writing_folder(
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     old = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
-        with _as_folder_error(path):
-            temporary.mkdir(parents=True)
+        with _as_folder_error(path), being_written(temporary):
             yield temporary
             entries = sorted(temporary.rglob("*"))
             for entry in entries:

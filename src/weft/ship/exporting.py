@@ -12,6 +12,7 @@ from weft.data.texts import Sources, gather_pairs
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.layout import CARD
+from weft.folder.unfinished import remove_abandoned
 from weft.run.begun import held_out
 from weft.ship.card import NOT_PROVED, card_of
 from weft.ship.certificate.checks import (
@@ -94,6 +95,7 @@ def export(
         trial = _trial(source, target, data, builtin)
     if trial is not None and (reason := target.why_not_for(source, trial.lines)):
         raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
+    remove_abandoned(output.parent, durable.TEMPORARY)
     with durable.writing_folder(output, target.facts(source)) as place:
         stages.enter(f"writing {target.name}")
         written = target.write(source, place, asked)
