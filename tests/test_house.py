@@ -36,7 +36,8 @@ folder.layout: folder.durable
 folder.mapped:
 folder.archive:
 folder.arrays: folder.mapped
-folder.model_files: folder.archive folder.durable folder.layout folder.mapped
+folder.exported: folder.durable
+folder.model_files: folder.archive folder.durable folder.exported folder.layout folder.mapped
 folder.profiles: folder.arrays folder.durable folder.mapped
 folder.snapshots: folder.arrays folder.layout
 folder.model_folder: config folder.arrays folder.durable folder.layout folder.mapped folder.model_files\
@@ -171,7 +172,7 @@ ship.tensors:
 ship.opened: ship.tensors
 ship.written: ship.opened ship.tensors ship.tokenizers
 ship.source: config data folder predict tasks
-ship.target: ship.opened ship.source ship.written
+ship.target: folder.exported ship.opened ship.source ship.written
 ship.targets: ship.target
 ship.lengths: config
 ship.licenses:

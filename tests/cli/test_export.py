@@ -11,8 +11,10 @@ import pytest
 
 import random_models as tiny
 from weft import packages
+from weft.cli.ship import Form
 from weft.errors import FolderError, UsageError
 from weft.folder.durable import TEMPORARY
+from weft.folder.exported import PROGRAMS
 from weft.folder.model_folder import Contents, save_model_folder
 from weft.ship import exporting
 from weft.ship.targets import TARGETS, target_named
@@ -192,3 +194,41 @@ def test_what_a_killed_export_left_is_removed_by_the_next(
     asked = ("--to", "web", "--uncertified", "--output", tmp_path / "site")
     assert command("export", tiny_folder, *asked).code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+@pytest.fixture(scope="module")
+def exported(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that is an export. Tests must not change it."""
+    out = tmp_path_factory.mktemp("exported") / "hub"
+    asked = exporting.Asked(is_certified=False)
+    exporting.export(tiny_folder, target_named("huggingface"), out, asked=asked)
+    return out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("translate", "HERE", "cat"),
+        ("serve", "HERE", "--port", "0"),
+        ("export", "HERE", "--to", "web", "--output", "NEW"),
+        ("export", "HERE", "--to", "gguf", "--output", "NEW"),
+        ("pack", "HERE", "--output", "NEW.weft"),
+        ("inspect", "HERE", "cat"),
+        ("generate", "HERE", "--prompt", "cat"),
+    ],
+    ids=" ".join,
+)
+def test_an_export_is_no_model_and_it_is_said_what_opens_it(
+    command: Command, exported: Path, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    places = {"HERE": str(exported), "NEW": str(tmp_path / "x")}
+    ended = command(*(places.get(word, word) for word in words))
+    assert ended.code == FolderError.exit_code
+    assert ended.messages[-1] == (
+        f"weft: {exported}: is an export of a model in the form huggingface, which transformers opens; "
+        "Weft opens the model's folder that it was made from"
+    )
+
+
+def test_it_is_known_what_opens_each_form() -> None:
+    assert {*PROGRAMS} == {form.value for form in Form}

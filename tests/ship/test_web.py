@@ -236,7 +236,7 @@ def test_the_manifest_has_the_hash_of_each_file(exported: Path, tmp_path: Path) 
     manifest = durable.read_manifest(exported)
     names = {path.name for path in exported.iterdir()}
     assert names == {*manifest["files"], durable.MANIFEST}
-    assert manifest["format"] == "weft-web"
+    assert manifest["format"] == "weft-export-web"
     (exported / "page.js").rename(tmp_path / "page.js")
     with pytest.raises(FolderError):
         durable.read_manifest(exported)

@@ -15,6 +15,7 @@ from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.archive import read_archive
 from weft.folder.durable import MANIFEST
+from weft.folder.exported import refuse_exported
 from weft.folder.layout import (
     CARD,
     CONFIG,
@@ -170,10 +171,13 @@ class PackFiles(ModelFiles):
 def files_of(path: Path) -> ModelFiles:
     """Return the files of the model in a folder or a pack.
 
-    Raises FolderError where there is none, or the pack is damaged.
+    Raises FolderError where there is none, only an export of one, or the pack is damaged.
     """
     refuse_no_model(path)
-    return PackFiles(path) if is_pack(path) else FolderFiles(path)
+    if is_pack(path):
+        return PackFiles(path)
+    refuse_exported(path)
+    return FolderFiles(path)
 
 
 def read_card(path: Path) -> str:

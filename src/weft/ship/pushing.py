@@ -13,6 +13,7 @@ from weft.console import stages
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.durable import MANIFEST
+from weft.folder.exported import exported_form
 from weft.folder.layout import CARD, GLOSSARY, MEMORY
 from weft.folder.model_files import files_of
 from weft.folder.model_folder import open_model_folder
@@ -30,7 +31,6 @@ from weft.ship.target import Asked
 from weft.tasks.opening import load_task
 
 _FOLDER = "THIS_FOLDER"  # in the commands of a card
-_EXPORTED = "weft-export-"
 _WEFT = "the folder of Weft"
 _LICENSE = re.compile(r"^license: ", re.MULTILINE)
 _TEXT = (GLOSSARY, MEMORY)  # of a pack: what may have been trained on
@@ -92,7 +92,7 @@ def push(
     asked = asked or Asked()
     loaded("weft push", "huggingface_hub", "huggingface")
     refuse_malformed(name)
-    is_exported = _is_exported(model)
+    is_exported = bool(exported_form(model))
     _refuse_wishes(model, data, asked, is_exported, is_public)
     hub = Hub()
     repository = hub.full_name(name)
@@ -180,14 +180,6 @@ def _refuse_there(
 # --------------------------------------------------------------------------------------
 
 
-def _is_exported(model: Path) -> bool:
-    """Return whether a folder is what `weft export` wrote."""
-    manifest = model / MANIFEST
-    facts = durable.read_json(manifest) if manifest.is_file() else {}
-    form = facts.get("format") if isinstance(facts, dict) else ""
-    return isinstance(form, str) and form.startswith(_EXPORTED)
-
-
 def _of_export(folder: Path) -> Goods:
     """Return the files that the manifest of an exported folder lists, and itself."""
     manifest = durable.read_manifest(folder)
@@ -196,8 +188,7 @@ def _of_export(folder: Path) -> Goods:
         raise FolderError(
             f"{folder}: has no {CARD}, the card of the model; export it anew"
         )
-    form = str(manifest["format"]).removeprefix(_EXPORTED)
-    return Goods(form, {name: folder / name for name in names})
+    return Goods(exported_form(folder), {name: folder / name for name in names})
 
 
 def _of_model(

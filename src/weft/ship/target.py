@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
+from weft.folder.exported import FORMAT
 from weft.packages import loaded
 from weft.ship.opened import Opened
 from weft.ship.source import Source
@@ -75,7 +76,7 @@ class Target(ABC):
 
     def facts(self, source: Source) -> Mapping[str, Any]:
         """Return what the folder's manifest says of the form."""
-        return {"format": f"weft-export-{self.name}", "version": 1}
+        return {"format": f"{FORMAT}{self.name}", "version": 1}
 
     @abstractmethod
     def how_to_use(self, source: Source, written: Written) -> str:

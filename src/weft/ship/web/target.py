@@ -40,7 +40,7 @@ class Web(Target):
         self.title = title
 
     def facts(self, source: Source) -> Mapping[str, Any]:
-        return {"format": "weft-web", "version": 1, "task": source.task.name}
+        return {**super().facts(source), "task": source.task.name}
 
     def why_not(self, source: Source) -> str:
         return why_no_browser(source.config)
