@@ -157,7 +157,8 @@ def test_the_page_says_which_packages_write_and_which_compare() -> None:
     for form in TARGETS:
         target = target_named(form)
         writes = ", ".join(target.writers) or "nothing more"
-        stated[form] = (writes, ", ".join(target.packages))
+        compares = ", ".join(target.packages) or "nothing more"
+        stated[form] = (writes, compares)
     assert told == stated
 
 
@@ -231,4 +232,4 @@ def test_an_export_is_no_model_and_it_is_said_what_opens_it(
 
 
 def test_it_is_known_what_opens_each_form() -> None:
-    assert {*PROGRAMS} == {form.value for form in Form}
+    assert {*PROGRAMS} == {*TARGETS} == {form.value for form in Form}
