@@ -1,5 +1,6 @@
 """Models as graphs of ONNX: opened by onnxruntime they are the same, and are used without Weft."""
 
+import ast
 import json
 import runpy
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import house  # tools/house.py
 import random_models
 from weft.data.tokenizer import EOS_ID
 from weft.errors import FolderError, UsageError
@@ -19,6 +21,7 @@ from weft.folder.model_folder import CONFIG
 from weft.predict.rows import most_tokens
 from weft.ship.certificate.reference import reference_of
 from weft.ship.exporting import Export, export
+from weft.ship.onnx import loops
 from weft.ship.onnx import target as onnx_target
 from weft.ship.onnx.target import Onnx
 from weft.ship.opened import Wanted
@@ -135,3 +138,40 @@ def test_weights_that_no_file_holds_are_refused(
     with pytest.raises(UsageError, match="more than the 2 GiB of a file of ONNX"):
         exported("classify-modern", tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+LOOPS = Path(loops.__file__).parent
+
+
+@pytest.mark.parametrize("name", ["translate", "generate", "classify"])
+def test_a_script_that_cannot_work_says_how_it_is_used(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without a text, when it is asked, and without the files beside it."""
+    script = tmp_path / f"{name}.py"
+    script.write_bytes((LOOPS / script.name).read_bytes())
+    for words, code, told in (
+        ([], 2, "arguments are required: text"),
+        (["--help"], 0, "show this help"),
+        (["A text."], 2, f"the files in {tmp_path} cannot be opened: "),
+    ):
+        monkeypatch.setattr("sys.argv", [str(script), *words])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(script), run_name="__main__")
+        assert ended.value.code == code
+        said = "".join(capsys.readouterr())
+        assert said.startswith(f"usage: {name}.py [-h] text [text ...]\n")
+        assert told in said
+
+
+def test_the_loop_is_shown_whole_and_has_sixty_lines() -> None:
+    source = (LOOPS / "translate.py").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "interop.md").read_text("utf-8")
+    assert f"```python\n{source}```\n" in page
+    (kind,) = (n for n in ast.parse(source).body if isinstance(n, ast.ClassDef))
+    text = ast.get_source_segment(source, kind) or ""
+    lines = house.tokens_by_line(text, house.docstring_lines(ast.parse(text)))
+    assert len(lines) <= 60

@@ -67,7 +67,7 @@ class OpenedByOnnxruntime(Opened):
         found: list[list[int]] = []
         for some in _some_at_a_time(rows):
             ids = [row.ids for row in some]
-            limits = [row.limit for row in some]
+            limits = np.array([row.limit for row in some])
             found += self.loop.search(ids, limits)
         return found
 

@@ -3,8 +3,8 @@
 python classify.py "A text." "Another."
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,10 +85,16 @@ class Classifier:
 
 def main() -> None:
     """Classify what the command line has, by the files beside this one."""
+    parser = argparse.ArgumentParser(description="Classify texts.")
+    parser.add_argument("text", nargs="+", help="a text")
+    texts = parser.parse_args().text
     here = Path(__file__).parent
-    settings = json.loads((here / "config.json").read_text("utf-8"))
-    classifier = Classifier(here / "model.onnx", here / "tokenizer.json", settings)
-    for found in classifier.classify(sys.argv[1:]):
+    try:
+        settings = json.loads((here / "config.json").read_text("utf-8"))
+        classifier = Classifier(here / "model.onnx", here / "tokenizer.json", settings)
+    except Exception as error:  # each library has its own
+        parser.error(f"the files in {here} cannot be opened: {error}")
+    for found in classifier.classify(texts):
         labels = classifier.labels(found)
         print(", ".join(labels), found)
 

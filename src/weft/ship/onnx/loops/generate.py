@@ -5,8 +5,8 @@
 It takes the most probable token each time; with a temperature above 0 it draws.
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -106,10 +106,15 @@ class Writer:
 
 def main() -> None:
     """Continue what the command line has, by the files beside this one."""
+    parser = argparse.ArgumentParser(description="Continue texts.")
+    parser.add_argument("text", nargs="+", help="a beginning")
+    texts = parser.parse_args().text
     here = Path(__file__).parent
-    settings = json.loads((here / "config.json").read_text("utf-8"))
-    writer = Writer(here / "model.onnx", here / "tokenizer.json", settings)
-    texts = sys.argv[1:]
+    try:
+        settings = json.loads((here / "config.json").read_text("utf-8"))
+        writer = Writer(here / "model.onnx", here / "tokenizer.json", settings)
+    except Exception as error:  # each library has its own
+        parser.error(f"the files in {here} cannot be opened: {error}")
     found = writer.generate(
         texts,
         settings["max_new_tokens"],

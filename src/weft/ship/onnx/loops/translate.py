@@ -5,10 +5,9 @@
 It takes the most probable token each time.
 """
 
+import argparse
 import json
-import math
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,7 @@ class Translator:
     """A translator: its graphs, its tokenizer, and its settings, the content of config.json."""
 
     def __init__(
-        self,
-        encoder: Path,
-        decoder: Path,
-        tokenizer: Path,
-        settings: Mapping[str, Any],
+        self, encoder: Path, decoder: Path, tokenizer: Path, settings: Any
     ) -> None:
         self.encoder = onnxruntime.InferenceSession(encoder)
         self.decoder = onnxruntime.InferenceSession(decoder)
@@ -37,58 +32,48 @@ class Translator:
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """Translate texts of one sentence each; what is too long for the model is cut off."""
-        most = self.settings["max_src_len"] - 1
-        rows = []
-        for text in texts:
-            *ids, end = self.tokenizer.encode(text).ids
-            rows.append([*ids[:most], end])
-        limits = [self.limit(len(row)) for row in rows]
-        found = self.search(rows, limits)
+        settings = self.settings
+        most = settings["max_src_len"] - 1
+        rows = [self.tokenizer.encode(text).ids for text in texts]
+        rows = [row[:-1][:most] + row[-1:] for row in rows]  # the end stays
+        lengths = np.array([len(row) for row in rows])
+        limits = np.ceil(settings["max_len_ratio"] * lengths)
+        limits += settings["max_len_extra"]
+        longest = settings["max_len"] - 1
+        found = self.search(rows, np.clip(limits, 1, longest))
         return [self.tokenizer.decode(ids) for ids in found]
 
-    def limit(self, length: int) -> int:
-        """Return how many tokens a source of that length may become, the end among them."""
-        settings = self.settings
-        by_source = math.ceil(settings["max_len_ratio"] * length)
-        most = by_source + settings["max_len_extra"]
-        by_positions = settings["max_len"] - 1
-        return max(1, min(by_positions, most))
-
-    def search(self, rows: Rows, limits: Sequence[int]) -> list[list[int]]:
+    def search(self, rows: Rows, limits: Any) -> list[list[int]]:
         """Return the ids that each row becomes, at most so many."""
         inputs = self.begun(rows)
         end = self.settings["eos_token_id"]
         never = self.settings["suppress_tokens"]
-        newest = np.full(len(rows), self.settings["bos_token_id"])
-        found: list[list[int]] = [[] for _ in rows]
-        ongoing = list(range(len(rows)))
-        while ongoing:
-            logits = self.step(newest[:, None], inputs)[:, -1]
+        begin = self.settings["bos_token_id"]
+        ids = np.full((len(rows), 1), begin)
+        ended = np.zeros(len(rows), bool)
+        while not ended.all():
+            logits = self.step(ids[:, -1:], inputs)[:, -1]
             logits[:, never] = -np.inf
-            newest = logits.argmax(-1)
-            for place in ongoing.copy():
-                token = int(newest[place])
-                if token != end:
-                    found[place].append(token)
-                if token == end or len(found[place]) == limits[place]:
-                    ongoing.remove(place)
+            likeliest = logits.argmax(-1)
+            newest = np.where(ended, end, likeliest)
+            ended |= newest == end
+            ended |= limits <= ids.shape[1]
+            ids = np.column_stack([ids, newest])
+        found = []
+        for row in ids[:, 1:].tolist():
+            found.append([number for number in row if number != end])
         return found
 
     def begun(self, rows: Rows) -> Inputs:
         """Encode rows of ids; return what a step takes, with an empty cache."""
-        longest = max(map(len, rows))
-        ids = np.zeros((len(rows), longest), np.int64)
-        mask = np.zeros_like(ids)
-        for place, row in enumerate(rows):
-            end = len(row)
-            ids[place, :end] = row
-            mask[place, :end] = 1
-        given = {"input_ids": ids, "attention_mask": mask}
+        lengths = np.array([len(row) for row in rows])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        ids = np.zeros(mask.shape, np.int64)
+        ids[mask] = np.concatenate(rows)
+        as_ids = mask.astype(np.int64)
+        given = {"input_ids": ids, "attention_mask": as_ids}
         (states,) = self.encoder.run(None, given)
-        inputs = {
-            "encoder_attention_mask": mask,
-            "encoder_hidden_states": states,
-        }
+        inputs = {"encoder_attention_mask": as_ids, "encoder_hidden_states": states}
         for port in self.decoder.get_inputs()[3:]:
             _, heads, _, width = port.shape
             shape = (len(rows), heads, 0, width)
@@ -100,22 +85,28 @@ class Translator:
         given = {**inputs, "input_ids": ids}
         logits, *cache = self.decoder.run(None, given)
         ports = self.decoder.get_inputs()[3:]
-        for port, array in zip(ports, cache, strict=True):
-            inputs[port.name] = array
+        names = [port.name for port in ports]
+        inputs.update(zip(names, cache, strict=True))
         return logits
 
 
 def main() -> None:
     """Translate what the command line has, by the files beside this one."""
+    parser = argparse.ArgumentParser(description="Translate sentences.")
+    parser.add_argument("text", nargs="+", help="one sentence")
+    texts = parser.parse_args().text
     here = Path(__file__).parent
-    settings = json.loads((here / "config.json").read_text("utf-8"))
-    translator = Translator(
-        here / "encoder_model.onnx",
-        here / "decoder_model.onnx",
-        here / "tokenizer.json",
-        settings,
-    )
-    for translation in translator.translate(sys.argv[1:]):
+    try:
+        settings = json.loads((here / "config.json").read_text("utf-8"))
+        translator = Translator(
+            here / "encoder_model.onnx",
+            here / "decoder_model.onnx",
+            here / "tokenizer.json",
+            settings,
+        )
+    except Exception as error:  # each library has its own
+        parser.error(f"the files in {here} cannot be opened: {error}")
+    for translation in translator.translate(texts):
         print(translation)
 
 
