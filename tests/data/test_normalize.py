@@ -56,7 +56,7 @@ def test_simplified_comes_before_words() -> None:
     [
         (
             _words("nltk"),
-            "nltk.tokenize",
+            "nltk",
             r"words = .nltk. needs nltk: .* '\.\[classic\]'",
         ),
         (
