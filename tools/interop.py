@@ -130,8 +130,6 @@ class Cell:
 
     def row(self) -> str:
         """The line of the table."""
-        if self.refused:
-            return f"| {self.case} | none: {self.refused} | | | | | | | | |"
         checks = {check["name"]: check for check in self.told["checks"]}
         unchecked = self.told["unchecked"]
         logits = _number(checks.get("logits"))
@@ -152,13 +150,23 @@ HEAD = (
 
 
 def tables(cells: Sequence[Cell]) -> Iterator[str]:
-    """The lines of all tables, one table a form."""
+    """The lines of all tables, one table a form, and what has no home there."""
     for form in dict.fromkeys(cell.form for cell in cells):
         yield f"### `--to {form}`"
         yield ""
         yield from HEAD
-        yield from (cell.row() for cell in cells if cell.form == form)
+        own = [cell for cell in cells if cell.form == form]
+        yield from (cell.row() for cell in own if not cell.refused)
         yield ""
+        yield from _refusals(own)
+        yield ""
+
+
+def _refusals(cells: Sequence[Cell]) -> Iterator[str]:
+    """The models that have no home, those of one reason in a line."""
+    for reason in dict.fromkeys(cell.refused for cell in cells if cell.refused):
+        names = [f"`{cell.case}`" for cell in cells if cell.refused == reason]
+        yield f"- No home for {', '.join(names)}: {reason}"
 
 
 def write(page: Path, cells: Sequence[Cell]) -> None:
