@@ -177,7 +177,8 @@ ship.targets: ship.target
 ship.lengths: config
 ship.licenses:
 ship.own_card: folder run
-ship.card: run ship.certificate ship.licenses ship.own_card ship.source ship.target ship.written
+ship.head: data folder ship.licenses ship.own_card ship.source ship.target
+ship.card: run ship.certificate ship.head ship.licenses ship.own_card ship.source ship.target ship.written
 ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
  ship.tokenizers ship.written tasks
 ship.hub: folder ship.target

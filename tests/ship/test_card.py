@@ -11,12 +11,17 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 
 import random_models
 from weft.errors import UsageError
+from weft.ship.card import card_of
 from weft.ship.exporting import export
-from weft.ship.huggingface.head import head
+from weft.ship.head import head
 from weft.ship.huggingface.target import HuggingFace
 from weft.ship.licenses import KNOWN, License, license_of
 from weft.ship.own_card import OwnCard, Score, read_own_card
+from weft.ship.source import open_source
 from weft.ship.target import Asked
+from weft.ship.targets import TARGETS, target_named
+from weft.ship.tokenizers.ids import same
+from weft.ship.written import Written
 
 BLEU = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 LOWER = "nrefs:1|case:lc|eff:no|tok:13a|smooth:exp|version:2.6.0"
@@ -60,6 +65,8 @@ CLASSIFIED = """# Classification
     label     precision     recall
     accuracy     0.9999     0.7576
 """
+# what the Hub calls the program of a form
+LIBRARIES = {"huggingface": "transformers", "argos": "argostranslate"}
 TEXTS = {"test": {"size": "9 pairs", "files": ["a.tsv"], "signature": "data:0"}}
 
 
@@ -91,6 +98,17 @@ def test_the_library_of_the_hub_reads_all_of_the_head(tmp_path: Path) -> None:
     again = eval_results_to_model_index(data.model_name, data.eval_results)
     _, text, _ = card.content.split("---\n", maxsplit=2)
     assert yaml.safe_load(text)["model-index"] == again
+
+
+def test_the_hub_reads_the_head_of_every_form(tmp_path: Path) -> None:
+    source = open_source(random_models.write_folder("en-de", tmp_path / "model"))
+    written = Written("a form", [], same(source.tokenizers[0]))
+    for form in TARGETS:
+        card = card_of(source, target_named(form), written, None, Asked("mit"))
+        data: Any = ModelCard(card, ignore_metadata_errors=False).data
+        assert data.library_name == LIBRARIES.get(form, form)
+        assert (data.language, data.license) == (["de", "en"], "mit")
+        assert (data.tags, data.pipeline_tag) == (["weft"], "translation")
 
 
 def test_a_stranger_reads_first_what_the_model_is_good_for(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from weft.run.card import without_folders
 from weft.ship.certificate.report import Certificate
+from weft.ship.head import head_of
 from weft.ship.licenses import license_of
 from weft.ship.own_card import ON_TEST, OwnCard, read_own_card
 from weft.ship.source import Source
@@ -24,7 +25,7 @@ def card_of(
     certificate: Certificate | None,
     asked: Asked,
 ) -> str:
-    """Return the card as Markdown: the head for the program's sites, the use of the form, what the
+    """Return the card as Markdown: the head for the Hub, the use of the form, what the
     model is good for, the terms, the certificate, and how the model was made.
     """
     own = read_own_card(source.folder, source.task.name)
@@ -41,7 +42,8 @@ def card_of(
         parts.append(_section("Notes on this form", _bullets(written.notes)))
     parts += _sections(own, first=False)
     body = "\n\n".join(part.strip("\n") for part in parts if part)
-    return f"{target.card_head(source, asked)}{without_folders(body)}\n"
+    head = head_of(source, asked, target.library) if target.library else ""
+    return f"{head}{without_folders(body)}\n"
 
 
 def card_for_weft(own: OwnCard, use: Sequence[str], asked: Asked) -> str:

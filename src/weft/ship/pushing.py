@@ -21,8 +21,8 @@ from weft.packages import loaded
 from weft.ship.card import card_for_weft
 from weft.ship.contents import contents
 from weft.ship.exporting import export
+from weft.ship.head import head
 from weft.ship.hub import Content, Hub, Repository, refuse_malformed
-from weft.ship.huggingface.head import head
 from weft.ship.huggingface.target import HuggingFace
 from weft.ship.licenses import LICENSE, license_of
 from weft.ship.own_card import read_own_card

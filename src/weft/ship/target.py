@@ -36,7 +36,8 @@ class Target(ABC):
     `name` is that of the command line; `extra` brings its `packages`, each with the name that it is
     imported by, which the certificate needs, and `writers`, which the files are written by, without
     a certificate too. Without `needs_text` a certificate may have the weights alone, where there is
-    no text to compare on.
+    no text to compare on. `library` is what the Hub calls the program; of a form without one the
+    card has no head.
     """
 
     name: ClassVar[str]
@@ -45,6 +46,7 @@ class Target(ABC):
     writers: ClassVar[tuple[str, ...]] = ()
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
     needs_text: ClassVar[bool] = True
+    library: ClassVar[str] = ""
 
     @abstractmethod
     def why_not(self, source: Source) -> str:
@@ -84,10 +86,6 @@ class Target(ABC):
 
     def finish(self, place: Path) -> None:  # noqa: B027
         """Finish the folder when all has been compared and the card is in it."""
-
-    def card_head(self, source: Source, asked: Asked) -> str:
-        """Return what stands before the card: a head that the other program's sites read."""
-        return ""
 
 
 def refuse_unfit(target: Target, is_certified: bool) -> None:

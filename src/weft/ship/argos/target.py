@@ -45,6 +45,7 @@ class Argos(Target):
     packages = ("onnxruntime",)
     writers = ("ctranslate2", "sentencepiece", "onnx")
     precisions = ("float32", "int8")
+    library = "argostranslate"
 
     def why_not(self, source: Source) -> str:
         return "; ".join(_reasons(source))

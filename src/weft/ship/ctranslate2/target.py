@@ -56,6 +56,7 @@ class CTranslate2(Target):
     packages = ("ctranslate2",)
     writers = ("ctranslate2",)
     precisions = ("float32", "int8")
+    library = "ctranslate2"
 
     def why_not(self, source: Source) -> str:
         return reasons_of(source)

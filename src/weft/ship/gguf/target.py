@@ -30,7 +30,6 @@ from weft.ship.gguf.precisions import (
     quantized,
     type_of,
 )
-from weft.ship.huggingface.head import head_of
 from weft.ship.opened import Opened
 from weft.ship.source import Source
 from weft.ship.target import Asked, Target, load
@@ -54,6 +53,7 @@ class Gguf(Target):
     packages = ("xllamacpp",)
     writers = ("gguf",)
     precisions = tuple(PRECISIONS)
+    library = "gguf"
 
     def why_not(self, source: Source) -> str:
         config = source.config
@@ -101,9 +101,6 @@ class Gguf(Target):
 
     def how_to_use(self, source: Source, written: Written) -> str:
         return _USE.format(file=_file_name(PRECISIONS[written.precision]))
-
-    def card_head(self, source: Source, asked: Asked) -> str:
-        return head_of(source, asked, "gguf")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from weft.folder.model_folder import (
 )
 from weft.ship.huggingface.classes import home_of, why_no_home
 from weft.ship.huggingface.generation import generation_of, of_pipelines
-from weft.ship.huggingface.head import head_of
 from weft.ship.huggingface.home import Home
 from weft.ship.huggingface.opened import (
     WEIGHTS,
@@ -47,6 +46,7 @@ class HuggingFace(Target):
     name = "huggingface"
     extra = "huggingface"
     packages = ("transformers", "torch")
+    library = "transformers"
 
     def why_not(self, source: Source) -> str:
         return why_no_home(source)
@@ -90,9 +90,6 @@ class HuggingFace(Target):
 
     def how_to_use(self, source: Source, written: Written) -> str:
         return _USE[source.task.name].format(auto_class=_home(source).auto_class)
-
-    def card_head(self, source: Source, asked: Asked) -> str:
-        return head_of(source, asked)
 
 
 def _home(source: Source) -> Home:

@@ -34,6 +34,7 @@ class Onnx(Target):
     extra = "onnx"
     packages = ("onnxruntime",)
     writers = ("onnx",)
+    library = "onnx"
 
     def why_not(self, source: Source) -> str:
         return why_no_graph(source)

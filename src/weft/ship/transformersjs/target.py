@@ -57,6 +57,7 @@ class TransformersJs(Target):
     extra = "onnx"
     packages = ("onnxruntime",)
     writers = ("onnx",)
+    library = "transformers.js"
 
     def why_not(self, source: Source) -> str:
         return why_no_graph(source) or _why_no_cache(source)

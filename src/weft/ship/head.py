@@ -42,7 +42,7 @@ _PLAIN = re.compile(r"[a-z][a-z0-9_.+-]*")
 _NO_TEXT = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 
-def head_of(source: Source, asked: Asked, library: str = "transformers") -> str:
+def head_of(source: Source, asked: Asked, library: str) -> str:
     """Return the head of a model in another form, which a library opens."""
     card = read_own_card(source.folder, source.task.name)
     facts = files_of(source.folder).json(MANIFEST)
