@@ -174,11 +174,11 @@ ship.written: ship.opened ship.tensors ship.tokenizers
 ship.source: config data folder predict tasks
 ship.target: folder.exported ship.opened ship.source ship.written
 ship.targets: ship.target
-ship.lengths: config
+ship.lengths:
 ship.licenses:
 ship.own_card: folder run
 ship.head: data folder ship.licenses ship.own_card ship.source ship.target
-ship.card: run ship.certificate ship.head ship.licenses ship.own_card ship.source ship.target ship.written
+ship.card: folder run ship.certificate ship.head ship.licenses ship.own_card ship.source ship.target ship.written
 ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
  ship.tokenizers ship.written tasks
 ship.hub: folder ship.target

@@ -96,6 +96,17 @@ def test_another_target_is_refused(
     assert "web" in ended.err
 
 
+def test_a_title_is_that_of_a_page(
+    command: Command, tiny_folder: Path, tmp_path: Path
+) -> None:
+    asked = ("--to", "onnx", "--output", tmp_path / "out", "--title", "Mine")
+    ended = command("export", tiny_folder, *asked)
+    assert (ended.code, ended.messages) == (
+        2,
+        ["weft: --title is that of a page, and --to onnx makes none: leave it out"],
+    )
+
+
 def test_the_model_that_comes_with_weft_needs_no_folder(
     command: Command, tiny_folder: Path, tmp_path: Path
 ) -> None:
@@ -108,7 +119,13 @@ def test_the_model_that_comes_with_weft_needs_no_folder(
             f"weft: --demo takes the model that comes with Weft: leave out {tiny_folder}, or --demo"
         ],
     )
-    assert command("export", *asked).code == 0
+    made = command("export", *asked)
+    assert made.code == 0
+    # what is known is said
+    card = (out / "README.md").read_text("utf-8")
+    assert "License of the model: mit\n" in card
+    assert "learned from: MIT" in card
+    assert "no license was stated" not in made.err
     assert '"tgt_lang":"zh"' in (tmp_path / "site" / "model.js").read_text("utf-8")
 
 

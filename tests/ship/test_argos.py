@@ -121,7 +121,7 @@ def test_a_package_is_a_folder_in_a_zip(shared: Path) -> None:
     assert card == (shared / "out" / "README.md").read_text("utf-8")
     assert "is not the same" not in card
     assert "underscore" in card
-    assert f'package.install_from_path("{NAME}.argosmodel")' in card
+    assert f'package.install_from_path("THIS_FOLDER/{NAME}.argosmodel")' in card
     beside = {path.name for path in (shared / "out").iterdir()}
     assert beside >= {package.path.name, "parity.json", "README.md"}
     assert not any(name.startswith("tmp") for name in beside)

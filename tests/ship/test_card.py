@@ -1,6 +1,8 @@
 """The card of an export: its head as the Hub's library reads it, the license, the scores."""
 
+import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from huggingface_hub import ModelCard
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 import random_models
+from cards import code_in
+from weft.data.glossary import read_glossary
 from weft.errors import UsageError
 from weft.ship.card import card_of
 from weft.ship.exporting import export
@@ -17,6 +21,7 @@ from weft.ship.head import head
 from weft.ship.huggingface.target import HuggingFace
 from weft.ship.licenses import KNOWN, License, license_of
 from weft.ship.own_card import OwnCard, Score, read_own_card
+from weft.ship.pack import pack
 from weft.ship.source import open_source
 from weft.ship.target import Asked
 from weft.ship.targets import TARGETS, target_named
@@ -65,6 +70,7 @@ CLASSIFIED = """# Classification
     label     precision     recall
     accuracy     0.9999     0.7576
 """
+FORMS = [form for form in TARGETS if form != "web"]  # a page is no model of the Hub's
 # what the Hub calls the program of a form
 LIBRARIES = {"huggingface": "transformers", "argos": "argostranslate"}
 TEXTS = {"test": {"size": "9 pairs", "files": ["a.tsv"], "signature": "data:0"}}
@@ -103,12 +109,77 @@ def test_the_library_of_the_hub_reads_all_of_the_head(tmp_path: Path) -> None:
 def test_the_hub_reads_the_head_of_every_form(tmp_path: Path) -> None:
     source = open_source(random_models.write_folder("en-de", tmp_path / "model"))
     written = Written("a form", [], same(source.tokenizers[0]))
-    for form in TARGETS:
+    for form in FORMS:
         card = card_of(source, target_named(form), written, None, Asked("mit"))
         data: Any = ModelCard(card, ignore_metadata_errors=False).data
         assert data.library_name == LIBRARIES.get(form, form)
         assert (data.language, data.license) == (["de", "en"], "mit")
         assert (data.tags, data.pipeline_tag) == (["weft"], "translation")
+
+
+@pytest.mark.parametrize("recipe", ["en-de", "lm-modern", "classify-modern"])
+def test_what_a_stranger_copies_is_code_in_every_form(
+    recipe: str, tmp_path: Path
+) -> None:
+    source = open_source(random_models.write_folder(recipe, tmp_path / "model"))
+    written = Written("a form", [], same(source.tokenizers[0]))
+    for form in FORMS:
+        target = target_named(form)
+        if target.why_not(source):
+            continue
+        card = card_of(source, target, written, None, Asked())
+        assert "weft-text" in card
+        blocks = [code_in(card, kind) for kind in ("python", "bash", "javascript")]
+        assert sum(map(len, blocks)) >= 1
+        assert card.count("```") == 2 * sum(map(len, blocks))
+        assert "\n    from " not in card
+        for code in blocks[0]:
+            compile(code, form, "exec")
+        for code in itertools.chain(*blocks):
+            assert "THIS_FOLDER" in code
+            assert "{{" not in code
+        is_told = "Give it one sentence at a time" in card
+        assert is_told == (recipe == "en-de" and form != "argos")
+
+
+def test_a_translator_that_has_learned_from_longer_texts_says_how_long(
+    tmp_path: Path,
+) -> None:
+    source = open_source(random_models.write_folder("en-de", tmp_path / "model"))
+    longer = source.config.model_copy(update={"single_sentences": False})
+    source = replace(source, task=replace(source.task, config=longer))
+    written = Written("a form", [], same(source.tokenizers[0]))
+    card = card_of(source, HuggingFace(), written, None, Asked())
+    assert "a line of at most 25 tokens at a time" in card
+
+
+def test_what_a_pack_has_along_is_not_dropped_silently(tmp_path: Path) -> None:
+    folder = random_models.write_folder("en-de", tmp_path / "model")
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("Hund\tdog\n", "utf-8")
+    pack(folder, tmp_path / "model.weft", read_glossary(terms, "de", "en"))
+    asked = Asked(is_certified=False)
+    out = tmp_path / "out"
+    made = export(tmp_path / "model.weft", HuggingFace(), out, asked=asked)
+    (note,) = made.notes
+    assert note.startswith("the glossary of the pack does not come along")
+    assert f"- {note}\n" in (out / "README.md").read_text("utf-8")
+
+
+def test_a_precision_that_a_form_has_not_is_refused_with_those_it_has(
+    tmp_path: Path,
+) -> None:
+    has = {
+        "gguf": "float32, f16, bf16 and q8_0",
+        "ctranslate2": "float32 and int8",
+        "onnx": "float32 alone",
+    }
+    asked = Asked(precision="int4")
+    for form, listed in has.items():
+        with pytest.raises(
+            UsageError, match=f"^--precision int4: .*{form} has {listed}$"
+        ):
+            export(tmp_path, target_named(form), tmp_path / "out", asked=asked)
 
 
 def test_a_stranger_reads_first_what_the_model_is_good_for(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import struct
-import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,7 @@ import tokenizers
 
 import random_models
 import weft
+from cards import code_in
 from weft.config import RecurrentSection
 from weft.errors import FolderError, UsageError
 from weft.folder.model_folder import TranslationConfig
@@ -269,14 +269,13 @@ def test_the_lines_of_the_card_do_what_was_compared(
     exported(tmp_path, name)
     place = tmp_path / "out"
     card = (place / "README.md").read_text("utf-8")
-    lines = card.partition("in Python:\n")[2].partition("\n## ")[0]
-    code = textwrap.dedent(lines).replace("THIS_FOLDER", str(place))
+    (code,) = code_in(card, "python", str(place))
     assert len([line for line in code.split("\n") if line]) <= 15
     capsys.readouterr()
     exec(code, {})
     kinds = {"en-de": OpenedTranslator, "en-zh": OpenedTranslator}
     if name in kinds:
-        wanted = OpenedTranslator(place).use(["A text.", "Another one."])
+        wanted = OpenedTranslator(place).use(["A sentence.", "Another one."])
     elif name == "classify-modern":
         (wanted,) = OpenedClassifier(place).use(["A text."])
     else:
@@ -301,3 +300,12 @@ def test_what_is_used_otherwise_is_noted(tmp_path: Path) -> None:
     assert made.notes == ("CTranslate2 has no min_p: its samples are drawn without it",)
     made = exported(tmp_path / "b", "classify-modern", 'data.too_long="windows"')
     assert "Weft reads it in windows" in made.notes[0]
+
+
+def test_the_limit_is_that_of_the_longest_source(tmp_path: Path) -> None:
+    """60 ids, of which each may become one and a half, and ten more."""
+    ratio = "decoding.max_len_ratio=1.51"
+    made = exported(tmp_path, "en-de", ratio, "decoding.max_len_extra=10")
+    settings = json.loads((tmp_path / "out" / "weft.json").read_text("utf-8"))
+    assert settings["search"]["max_decoding_length"] == 101  # 90.6 is 91
+    assert "behind 101 tokens" in made.notes[0]

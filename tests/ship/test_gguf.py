@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import random_models
+from cards import code_in
 from weft.errors import FolderError, MissingPackage, UsageError
 from weft.ship.exporting import Asked, export
 from weft.ship.gguf import library
@@ -199,9 +200,21 @@ def test_the_file_says_how_to_search_and_no_license_that_was_not_stated(
     assert value(reader, "general.languages") == ["de"]
     assert value(reader, "general.name") == "A model"
     assert value(reader, "general.license") is None
+
+
+@pytest.mark.parametrize("space", ["true", "false"])
+def test_the_lines_of_the_card_begin_as_the_model_has_learned(
+    space: str, tmp_path: Path
+) -> None:
+    exported(tmp_path, f"tokenizer.leading_space={space}", is_certified=False)
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert "library_name: gguf" in card
-    assert "model-F32.gguf" in card
+    beginning = '" A beginning"' if space == "true" else '"A beginning"'
+    shell, python = (code_in(card, language) for language in ("bash", "python"))
+    for code in (*shell, *python):
+        assert code.count("THIS_FOLDER/model-F32.gguf") >= 1
+        assert code.count("A beginning") == code.count(beginning) >= 1
+    assert "-no-cnv" in shell[0]
+    assert "no model for chats" in card
 
 
 def test_a_license_that_was_stated_is_in_the_file(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_what_weft_does_more_is_told(tmp_path: Path) -> None:
     made = exported(tmp_path, "classify-modern", *settings, asked=unproved)
     windows, empty, labels = made.notes
     assert "windows" in windows
-    assert "empty" in empty
+    assert "empty or white space alone" in empty
     assert "top_k=None" in labels
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
     assert f"- {windows}\n" in card
@@ -105,7 +105,7 @@ def test_words_of_another_package_are_refused() -> None:
 def test_a_library_without_the_class_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As versions before 5.23 are."""
+    """As versions before 5.20 are."""
     old = SimpleNamespace()
     monkeypatch.setattr("weft.ship.huggingface.target.load", lambda package: old)
     with pytest.raises(UsageError, match=r"has no Ultrabert.* --uncertified"):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import random_models
+from cards import code_in
 from weft.errors import UsageError
 from weft.ship import exporting
 from weft.ship.exporting import export
@@ -83,6 +84,25 @@ def test_what_is_handed_on_quotes_none_of_the_text(tmp_path: Path) -> None:
     assert "Ein kleiner Hund" in made.certificate.checks[-1].first
     for path in (tmp_path / "out").iterdir():
         assert b"kleiner Hund" not in path.read_bytes()
+
+
+def test_the_lines_of_the_card_translate_a_text_of_any_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is too long is cut behind 60 ids, the end among them, as in Weft."""
+    folder = random_models.write_folder("en-de", tmp_path / "model", "model.max_len=61")
+    asked = exporting.Asked(is_certified=False)
+    export(folder, HuggingFace(), tmp_path / "out", asked=asked)
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "one sentence at a time" in card
+    assert "beyond 60 tokens is cut off" in card
+    (code,) = code_in(card, "python", str(tmp_path / "out"))
+    names: dict[str, Any] = {}
+    exec(code.replace("A sentence.", "A small dog runs. " * 60), names)
+    assert capsys.readouterr().out.strip()
+    (ids,) = names["row"]["input_ids"].tolist()
+    assert len(ids) == 60
+    assert ids[-1] == 3
 
 
 def test_without_a_comparison_the_card_says_so(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Language models as classes of transformers: the same model, and the same text."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 import random_models
 import weft
+from cards import code_in
 from homes import LAST, LEARNED, LLAMA, UNBIASED
 from homes import WRITERS as CASES
 from weft.errors import UsageError
@@ -110,8 +112,9 @@ def test_generation_begins_as_in_weft_and_stays_in_the_window(
     start = {"packed": 2, "stream": 3}[packing]
     assert told["bos_token_id"] == start
     assert opened(tmp_path).encode("A dog")[0] == start
-    assert told["max_length"] == 16
-    assert "max_new_tokens" not in told
+    # with a beginning of the other half the window is full
+    assert told["max_new_tokens"] == 8
+    assert "max_length" not in told
     assert told["do_sample"]
     assert (told["temperature"], told["top_k"], told["top_p"]) == (0.8, 7, 1.0)
     assert told["min_p"] == 0.1
@@ -127,6 +130,27 @@ def test_a_greedy_recipe_is_greedy_in_the_pipeline_as_it_comes(tmp_path: Path) -
     for text in ("A small dog", "Ein"):
         (found,) = write(text)
         assert found["generated_text"] == text + own.generate(text).text
+
+
+@pytest.mark.parametrize("more", ["", ", max_new_tokens=9"])
+def test_the_lines_of_the_card_run_without_a_warning(
+    more: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    exported(tmp_path, "lm-modern", asked=UNPROVED)
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    (code,) = code_in(card, "python", str(tmp_path / "out"))
+    transformers = pytest.importorskip("transformers")
+    said: list[str] = []
+    for name in ("generation.utils", "pipelines.text_generation", "pipelines.base"):
+        logger = transformers.utils.logging.get_logger(f"transformers.{name}")
+        monkeypatch.setattr(logger, "warning", lambda text, *_: said.append(text))
+    with warnings.catch_warnings(action="error"):
+        exec(code.replace('"A beginning"', f'"A beginning"{more}'), {})
+    assert capsys.readouterr().out.startswith("A beginning")
+    assert said == []
 
 
 @pytest.mark.parametrize("what", REFUSED)

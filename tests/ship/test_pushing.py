@@ -18,12 +18,14 @@ from huggingface_hub import constants
 
 import random_models
 import weft
+from cards import code_in
 from stand_in_hub import StandInHub
 from weft.__main__ import main
 from weft.data.memory import read_units
 from weft.errors import FolderError, UsageError, WeftError
 from weft.folder import durable
 from weft.predict.rows import most_tokens
+from weft.ship.ctranslate2.target import CTranslate2
 from weft.ship.exporting import export
 from weft.ship.huggingface.target import HuggingFace
 from weft.ship.pack import pack
@@ -111,6 +113,18 @@ def test_what_was_exported_goes_as_it_is(hub: StandInHub, exported: Path) -> Non
     assert b'from_pretrained("team/de")' in kept.files["README.md"]
     with pytest.raises(UsageError, match="exported already"):
         push(exported, "team/de", asked=Asked("mit"))
+
+
+def test_a_form_that_no_name_loads_is_downloaded_first(
+    hub: StandInHub, model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    export(model, CTranslate2(), out, asked=UNCERTIFIED)
+    push(out, "team/de")
+    card = hub.repositories["team/de"].files["README.md"].decode()
+    assert code_in(card, "bash") == ["hf download team/de --local-dir de\n"]
+    assert 'ctranslate2.Translator("de")' in card
+    assert "THIS_FOLDER" not in card
 
 
 def test_a_pack_goes_as_its_folder_does(

@@ -175,8 +175,8 @@ def test_a_language_model_is_the_same_in_transformers_4(
     own = weft.load(tmp_path / "model")
     for text in random_models.TEXTS[:5]:
         beginning = text[:LIMIT]
-        # as it comes, by the settings in the folder
-        (found,) = there.pipeline(beginning)
+        # by the settings in the folder, as the card has it
+        (found,) = there.pipeline(beginning, clean_up_tokenization_spaces=False)
         assert found["generated_text"] == beginning + own.generate(beginning).text
 
 

@@ -260,6 +260,10 @@ def export(
     model, texts = _model_and_texts(folder, data or [], demo)
     refuse_no_model(model)
     refuse_missing_text(texts)
+    if title and target is not Form.WEB:
+        raise UsageError(
+            f"--title is that of a page, and --to {target} makes none: leave it out"
+        )
     if output.exists():
         raise FolderError(
             f"{output}: exists already; a folder is never written over: give another name"
@@ -267,6 +271,7 @@ def export(
     with stages.showing("loading the model"), all_or_nothing(output):
         from weft.inspection.browser import refuse_no_browser
         from weft.ship.exporting import export as write
+        from weft.ship.licenses import DEMO_TERMS, OF_DEMO
         from weft.ship.target import Asked
         from weft.ship.targets import target_named
         from weft.ship.web.target import Web
@@ -274,6 +279,9 @@ def export(
         if target is Form.WEB:
             refuse_no_browser(model)
         form = Web(title) if target is Form.WEB else target_named(target.value)
+        if demo:
+            license_ = license_ or OF_DEMO
+            data_terms = data_terms or DEMO_TERMS
         asked = Asked(license_, data_terms, precision, not uncertified)
         builtin = "everyday" if demo and not texts else ""
         made = write(model, form, output, texts, asked, builtin)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from weft.folder.model_folder import TranslationConfig
 from weft.run.card import without_folders
 from weft.ship.certificate.report import Certificate
 from weft.ship.head import head_of
@@ -12,6 +13,7 @@ from weft.ship.target import Asked, Target
 from weft.ship.written import Written
 
 NOT_PROVED = "This form was not compared with the model that it was made from: nothing says that it computes the same."
+MADE_BY = "Weft (the Python package `weft-text`)"
 # what a stranger asks first, of the sections of a model's own card
 _FIRST = ("What it is good for", ON_TEST)
 # what sections are called where the form has one of that name, too
@@ -29,11 +31,12 @@ def card_of(
     model is good for, the terms, the certificate, and how the model was made.
     """
     own = read_own_card(source.folder, source.task.name)
+    here = f"the form {written.form}, with weights in {written.precision}"
     parts = [
         f"# {own.title}",
         own.about,
-        f"Here it has the form {written.form}, with weights in {written.precision}, and is used without Weft.",
-        _section("Use", target.how_to_use(source, written)),
+        f"It was made by {MADE_BY}. Here it has {here}, and is used without Weft.",
+        _section("Use", _use(source, target, written)),
         *_sections(own, first=True),
         _section("Terms", terms(asked)),
         _section("Is it the same model?", _proof(certificate)),
@@ -53,7 +56,8 @@ def card_for_weft(own: OwnCard, use: Sequence[str], asked: Asked) -> str:
     parts = [
         f"# {own.title}",
         own.about,
-        _section("Use", "\n".join(f"    {line}" for line in use)),
+        f"It was made by {MADE_BY}, which opens it.",
+        _section("Use", "\n".join(("```bash", *use, "```"))),
         *_sections(own, first=True),
         _section("Terms", terms(asked)),
         *_sections(own, first=False),
@@ -82,6 +86,27 @@ def terms(asked: Asked) -> str:
             f"License of the model: {model}",
             f"Terms of the text that it learned from: {data}",
         )
+    )
+
+
+def _use(source: Source, target: Target, written: Written) -> str:
+    """Say how the form is used, and of a translator how much it takes at a time."""
+    use = target.how_to_use(source, written).strip("\n")
+    config = source.config
+    if not isinstance(config, TranslationConfig) or target.divides_texts:
+        return use
+    if config.single_sentences:
+        how = (
+            "Give it one sentence at a time: it has learned from single ones, and of several it may translate the "
+            "first alone. Weft cuts a text into sentences before it translates"
+        )
+    else:
+        how = (
+            f"Give it a line of at most {config.usual_src_len} tokens at a time, as it has learned from such. Weft "
+            "divides longer ones where sentences end"
+        )
+    return (
+        f"{use}\n\n{how}; here what is beyond {config.max_src_len} tokens is cut off."
     )
 
 

@@ -1,6 +1,6 @@
 """An export: written, read back, compared, and only then given its name."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,7 +11,8 @@ from weft.console import stages
 from weft.data.texts import Sources, gather_pairs
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
-from weft.folder.layout import CARD
+from weft.folder.layout import CARD, GLOSSARY, MEMORY
+from weft.folder.model_files import files_of
 from weft.folder.unfinished import remove_abandoned
 from weft.run.begun import held_out
 from weft.ship.card import NOT_PROVED, card_of
@@ -81,9 +82,9 @@ def export(
     """
     asked = asked or Asked()
     if asked.precision not in target.precisions:
-        raise UsageError(
-            f"--precision {asked.precision}: --to {target.name} has {' and '.join(target.precisions)}"
-        )
+        *others, last = target.precisions
+        has = f"{', '.join(others)} and {last}" if others else f"{last} alone"
+        raise UsageError(f"--precision {asked.precision}: --to {target.name} has {has}")
     license = license_of(asked.license)
     stages.enter("loading the model")
     source = open_source(folder)
@@ -99,6 +100,7 @@ def export(
     with durable.writing_folder(output, target.facts(source)) as place:
         stages.enter(f"writing {target.name}")
         written = target.write(source, place, asked)
+        written = replace(written, notes=(*written.notes, *_left_behind(source)))
         certificate = None
         if asked.is_certified:
             certificate = certify(source, target, written, place, trial)
@@ -259,6 +261,17 @@ def _idle(trial: Trial) -> dict[str, str]:
     elif not trial.references:
         idle["beam"] = "Weft samples from language models, without beams"
     return idle
+
+
+def _left_behind(source: Source) -> Iterator[str]:
+    """Yield what a pack has along that no form has."""
+    files = files_of(source.folder)
+    for name, what, use in (
+        (GLOSSARY, "glossary", "terms"),
+        (MEMORY, "memory", "units"),
+    ):
+        if files.listed(name) is not None:
+            yield f"the {what} of the pack does not come along: this form has no {use}"
 
 
 def _refuse_failed(folder: Path, certificate: Certificate) -> None:

@@ -1,7 +1,5 @@
 """The length of outputs: the penalty and the limit of other programs, by Weft's own."""
 
-from weft.config import DecodingSection
-
 # tokens of a usual output, the end counted
 USUAL_LEN = 20
 
@@ -18,11 +16,10 @@ def penalty_by_length(length_penalty: float, usual_len: int = USUAL_LEN) -> floa
     return length_penalty * share
 
 
-def most_new_tokens(decoding: DecodingSection, src_len: int, max_len: int) -> int:
-    """Return a fixed limit on new tokens for programs whose limit knows no source: that of the
-    longest source, of `src_len` ids, within the model's positions.
+def most_continued(max_new_tokens: int, window_len: int) -> int:
+    """Return a fixed limit on what a language model adds to a beginning: that of its recipe, or
+    half of the window, so that with a beginning of the other half all is within what was trained.
     """
-    tokens = decoding.max_len_ratio * src_len
-    by_source = int(tokens) + decoding.max_len_extra
-    by_positions = max_len - 1
-    return max(1, min(by_positions, by_source))
+    half = window_len // 2
+    most = min(half, max_new_tokens)
+    return max(1, most)

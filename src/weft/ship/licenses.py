@@ -11,6 +11,9 @@ from pathlib import Path
 from weft.errors import UsageError
 
 OTHER = "other"
+# of the model that comes with Weft, and of the built-in sentences that it has learned from
+OF_DEMO = "mit"
+DEMO_TERMS = "MIT: sentences that Weft's own grammar makes"
 LICENSE = "LICENSE"  # the file of a license that is no address
 _IDENTIFIERS = """
 afl-3.0 agpl-3.0 apache-2.0 apple-amlr apple-ascl artistic-2.0 bigcode-openrail-m

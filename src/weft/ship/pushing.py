@@ -15,7 +15,6 @@ from weft.folder import durable
 from weft.folder.durable import MANIFEST
 from weft.folder.exported import exported_form
 from weft.folder.layout import CARD, GLOSSARY, MEMORY
-from weft.folder.model_files import files_of
 from weft.folder.model_folder import open_model_folder
 from weft.packages import loaded
 from weft.ship.card import card_for_weft
@@ -31,6 +30,9 @@ from weft.ship.target import Asked
 from weft.tasks.opening import load_task
 
 _FOLDER = "THIS_FOLDER"  # in the commands of a card
+_USE = "## Use\n\n"
+# of a card whose program loads models by their names at the Hub
+_LOADED = re.compile(r"^library_name: transformers(\.js)?$", re.MULTILINE)
 _WEFT = "the folder of Weft"
 _LICENSE = re.compile(r"^license: ", re.MULTILINE)
 _TEXT = (GLOSSARY, MEMORY)  # of a pack: what may have been trained on
@@ -202,12 +204,6 @@ def _of_model(
     else:
         found = tuple(made.lines())
         goods = replace(_of_export(place), form=made.form, found=found)
-    files = files_of(model)
-    kept = [name for name in _TEXT if files.listed(name) is not None]
-    if kept:
-        stay = "stay" if len(kept) > 1 else "stays"
-        note = f"note: text is not sent: {' and '.join(kept)} of the pack {stay} here"
-        goods = replace(goods, found=(*goods.found, note))
     return goods
 
 
@@ -236,17 +232,32 @@ def _as_it_is(
     body = card_for_weft(own, use, asked).replace(_FOLDER, short)
     top = head(stored.config, stored.card, own, asked, "weft")
     files[CARD] = f"{top}{body}".encode()
-    notes = (
+    notes = [
         f"note: {reason}",
         f"note: so it goes as Weft opens it: {contents(place)}",
-    )
-    return Goods(_WEFT, files, notes)
+    ]
+    kept = [name for name in _TEXT if name in stored.card["files"]]
+    if kept:
+        stay = "stay" if len(kept) > 1 else "stays"
+        notes.append(
+            f"note: text is not sent: {' and '.join(kept)} of the pack {stay} here"
+        )
+    return Goods(_WEFT, files, tuple(notes))
 
 
 def _called(goods: Goods, repository: str) -> Goods:
-    """Return the same with the repository's name in the commands of the card."""
+    """Return the same with the repository's name in the commands of the card, or, of a form whose
+    program loads nothing by that name, with the folder that a command before them makes.
+    """
     files = dict(goods.files)
-    card = _text(files[CARD]).replace(_FOLDER, repository).encode()
+    text = _text(files[CARD])
+    if _LOADED.search(text):
+        text = text.replace(f"./{_FOLDER}", repository).replace(_FOLDER, repository)
+    elif _FOLDER in text:
+        short = repository.rpartition("/")[2]
+        fetch = f"```bash\nhf download {repository} --local-dir {short}\n```"
+        text = text.replace(_USE, f"{_USE}{fetch}\n\n", 1).replace(_FOLDER, short)
+    card = text.encode()
     files[CARD] = card
     manifest = json.loads(_text(files[MANIFEST]))
     if CARD in manifest["files"]:

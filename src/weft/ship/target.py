@@ -37,7 +37,8 @@ class Target(ABC):
     imported by, which the certificate needs, and `writers`, which the files are written by, without
     a certificate too. Without `needs_text` a certificate may have the weights alone, where there is
     no text to compare on. `library` is what the Hub calls the program; of a form without one the
-    card has no head.
+    card has no head. A form that `divides_texts` translates each sentence of a text; for the others
+    it is one.
     """
 
     name: ClassVar[str]
@@ -47,6 +48,7 @@ class Target(ABC):
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
     needs_text: ClassVar[bool] = True
     library: ClassVar[str] = ""
+    divides_texts: ClassVar[bool] = False
 
     @abstractmethod
     def why_not(self, source: Source) -> str:

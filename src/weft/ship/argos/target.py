@@ -46,6 +46,7 @@ class Argos(Target):
     writers = ("ctranslate2", "sentencepiece", "onnx")
     precisions = ("float32", "int8")
     library = "argostranslate"
+    divides_texts = True
 
     def why_not(self, source: Source) -> str:
         return "; ".join(_reasons(source))
@@ -113,16 +114,22 @@ class Argos(Target):
 
 
 _USE = """\
-With Argos Translate (`pip install argostranslate`), which downloads nothing for it:
+With Argos Translate, `pip install argostranslate`, which downloads nothing for it:
 
-    from argostranslate import package, translate
+```python
+from argostranslate import package, translate
 
-    package.install_from_path("{name}")
-    print(translate.translate("A text.", "{src}", "{tgt}"))
+package.install_from_path("THIS_FOLDER/{name}")
+print(translate.translate("A text.", "{src}", "{tgt}"))
+```
 
-With LibreTranslate: unzip `{name}` into its folder of packages, `~/.local/share/argos-translate/packages`,
-and start it: `libretranslate --load-only {src},{tgt}`.
-"""
+With LibreTranslate, `pip install libretranslate`, which takes it from where Argos Translate has its packages:
+
+```bash
+mkdir -p ~/.local/share/argos-translate/packages
+unzip THIS_FOLDER/{name} -d ~/.local/share/argos-translate/packages
+libretranslate --load-only {src},{tgt}
+```"""
 
 
 def _reasons(source: Source) -> Iterator[str]:

@@ -11,8 +11,9 @@ from weft.folder.model_folder import (
     LanguageConfig,
     TranslationConfig,
 )
+from weft.predict.rows import most_tokens
 from weft.ship.ctranslate2.vocabulary import names_of
-from weft.ship.lengths import most_new_tokens, penalty_by_length
+from weft.ship.lengths import penalty_by_length
 from weft.ship.source import Source
 
 SETTINGS = "weft.json"
@@ -61,7 +62,7 @@ def _never_written(source: Source) -> dict[str, Any]:
 def _of_translator(source: Source, config: TranslationConfig) -> dict[str, Any]:
     decoding = config.decoding
     penalty = penalty_by_length(decoding.length_penalty)
-    limit = most_new_tokens(decoding, config.usual_src_len, config.model.max_len)
+    limit = most_tokens(decoding, config.max_src_len, config.model.max_len)
     return {
         "task": config.task,
         "source": config.src_lang,

@@ -10,7 +10,9 @@ import numpy as np
 from weft.folder.model_folder import (
     ClassificationConfig,
     LanguageConfig,
+    TranslationConfig,
 )
+from weft.predict.rows import most_tokens
 from weft.ship.ctranslate2.layout import tensors_of
 from weft.ship.ctranslate2.model import WHY_LOOSE, write_model
 from weft.ship.ctranslate2.opened import (
@@ -41,10 +43,11 @@ _OPENED: Mapping[str, type[OpenedByCTranslate2]] = {
     "language-modelling": OpenedWriter,
     "classification": OpenedClassifier,
 }
+# by the class that loads it
 _FORMS = {
-    "translation": "TransformerSpec",
-    "language-modelling": "TransformerDecoderSpec",
-    "classification": "TransformerEncoderSpec",
+    "translation": "CTranslate2 (Translator)",
+    "language-modelling": "CTranslate2 (Generator)",
+    "classification": "CTranslate2 (Encoder)",
 }
 
 
@@ -124,6 +127,12 @@ def _notes(source: Source) -> list[str]:
     """Say what CTranslate2 has not, of how Weft uses the model."""
     config = source.config
     notes = []
+    if isinstance(config, TranslationConfig):
+        limit = most_tokens(config.decoding, config.max_src_len, config.model.max_len)
+        notes.append(
+            f"a translation ends behind {limit:,} tokens at the latest, which Weft allows the longest source alone: "
+            "CTranslate2 has one limit for all"
+        )
     if isinstance(config, LanguageConfig) and config.decoding.min_p is not None:
         notes.append("CTranslate2 has no min_p: its samples are drawn without it")
     if isinstance(config, ClassificationConfig) and config.too_long == "windows":

@@ -100,7 +100,10 @@ class Gguf(Target):
         )
 
     def how_to_use(self, source: Source, written: Written) -> str:
-        return _USE.format(file=_file_name(PRECISIONS[written.precision]))
+        file = _file_name(PRECISIONS[written.precision])
+        # what the program leaves out
+        space = " " if has_leading_space(source.tokenizers[0].settings) else ""
+        return _USE.format(file=file, beginning=f"{space}A beginning")
 
 
 @dataclass(frozen=True)
@@ -189,15 +192,23 @@ def _config_and_arch(source: Source) -> tuple[LanguageConfig, Arch]:
 
 
 _USE = """\
-    llama-completion -m THIS_FOLDER/{file} -p "A beginning" -no-cnv
-    llama-server -m THIS_FOLDER/{file}
+```bash
+llama-completion -m THIS_FOLDER/{file} -no-cnv -p "{beginning}"
+llama-server -m THIS_FOLDER/{file}
+curl http://127.0.0.1:8080/completion -d '{{"prompt": "{beginning}", "n_predict": 100}}'
+```
 
-or in Python (`pip install xllamacpp`):
+It continues texts and is no model for chats: `-no-cnv` keeps `llama-completion`, and the `llama-cli` of older versions,
+from beginning one. The `llama-cli` of newer ones and the page of `llama-server` do nothing else.
 
-    import xllamacpp
+Or in Python, `pip install xllamacpp`:
 
-    params = xllamacpp.CommonParams()
-    params.model.path = "THIS_FOLDER/{file}"
-    server = xllamacpp.Server(params)
-    answer = server.handle_completions({{"prompt": "A beginning", "max_tokens": 100}})
-    print(answer["choices"][0]["text"])"""
+```python
+import xllamacpp
+
+params = xllamacpp.CommonParams()
+params.model.path = "THIS_FOLDER/{file}"
+server = xllamacpp.Server(params)
+answer = server.handle_completions({{"prompt": "{beginning}", "max_tokens": 100}})
+print(answer["choices"][0]["text"])
+```"""

@@ -73,7 +73,10 @@ class ClassifierHome(Home):
                 "Weft reads it in windows and takes the mean of their probabilities"
             )
         if config.model.pooling == "mean":
-            yield "an empty text has no tokens, and transformers cannot take the mean of none: leave it out"
+            yield (
+                "leave out texts that are empty or white space alone: they have no tokens, and transformers, "
+                "which takes the mean of none, raises an error, or in a batch gives NaN as their score"
+            )
         if config.multi_label:
             yield "a text has any number of labels: top_k=None gives all, and those of at least 0.5 hold"
 

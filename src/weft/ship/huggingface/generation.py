@@ -4,7 +4,8 @@ from typing import Any
 
 from weft.data.tokenizer import BOS_ID, PAD_ID, UNK_ID
 from weft.folder.model_folder import LanguageConfig, TranslationConfig
-from weft.ship.lengths import most_new_tokens, penalty_by_length
+from weft.predict.rows import most_tokens
+from weft.ship.lengths import most_continued, penalty_by_length
 from weft.ship.source import Source
 from weft.ship.tokenizers.ids import IdMap
 
@@ -34,7 +35,7 @@ def of_pipelines(source: Source) -> dict[str, Any]:
     """
     config = source.config
     if isinstance(config, LanguageConfig):
-        return {"text-generation": {"max_new_tokens": None, **_sampling(config)}}
+        return {"text-generation": _sampling(config)}
     assert isinstance(config, TranslationConfig)
     settings = {"max_new_tokens": None, **_beam(config)}
     pair = f"translation_{config.src_lang}_to_{config.tgt_lang}"
@@ -44,7 +45,7 @@ def of_pipelines(source: Source) -> dict[str, Any]:
 def _beam(config: TranslationConfig) -> dict[str, Any]:
     decoding = config.decoding
     penalty = penalty_by_length(decoding.length_penalty)
-    limit = most_new_tokens(decoding, config.max_src_len, config.model.max_len)
+    limit = most_tokens(decoding, config.max_src_len, config.model.max_len)
     return {
         "num_beams": decoding.beam_size,
         "do_sample": False,
@@ -61,7 +62,7 @@ def _sampling(config: LanguageConfig) -> dict[str, Any]:
     found: dict[str, Any] = {
         "do_sample": decoding.temperature > 0,
         "repetition_penalty": decoding.repetition_penalty,
-        **_limit(config),
+        "max_new_tokens": most_continued(decoding.max_new_tokens, config.window_len),
     }
     if decoding.temperature > 0:
         # what is not set there has a value of the library's own
@@ -71,12 +72,3 @@ def _sampling(config: LanguageConfig) -> dict[str, Any]:
     if decoding.temperature > 0 and decoding.min_p is not None:
         found["min_p"] = decoding.min_p
     return found
-
-
-def _limit(config: LanguageConfig) -> dict[str, int]:
-    """Return the recipe's limit on new tokens, where it leaves half of the window to what they
-    continue; else the window is the limit of both, since nothing beyond it was trained.
-    """
-    limit = config.decoding.max_new_tokens
-    window = config.window_len
-    return {"max_new_tokens": limit} if limit <= window // 2 else {"max_length": window}

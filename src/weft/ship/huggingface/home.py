@@ -22,13 +22,17 @@ class Home(ABC):
     """A class of transformers.
 
     `architecture` is the class, `model_type` the name of its config, `auto_class` what opens it.
-    `task` is that of the models that may fit.
+    `task` is that of the models that may fit. transformers computes them from the version `since`
+    on.
     """
 
     task: ClassVar[str]
     architecture: ClassVar[str]
     model_type: ClassVar[str]
     auto_class: ClassVar[str]
+    # By trial: 4.51.3, 4.53, 4.54, 4.57.6 and 5.20 gave the logits of 5.23, older ones others for
+    # some classes. A class that is younger has the first version whose package holds it.
+    since: ClassVar[str] = "4.51.3"
 
     @abstractmethod
     def reasons(self, source: Source) -> Reasons:

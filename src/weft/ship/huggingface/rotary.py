@@ -111,6 +111,7 @@ class Arcee(Llama):
 
     architecture = "ArceeForCausalLM"
     model_type = "arcee"
+    since = "4.53"
     feed_forward = _NO_GATE
     takes = Takes(
         {**Llama.takes.options, "activation": UNGATED},

@@ -38,6 +38,7 @@ class T5Gemma(Home):
     task: ClassVar[str] = "translation"
     architecture: ClassVar[str] = "T5GemmaForConditionalGeneration"
     model_type: ClassVar[str] = "t5gemma"
+    since: ClassVar[str] = "4.53"
     auto_class: ClassVar[str] = "AutoModelForSeq2SeqLM"
 
     def reasons(self, source: Source) -> Reasons:

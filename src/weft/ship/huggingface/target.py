@@ -89,7 +89,8 @@ class HuggingFace(Target):
         return kind(place, _home(source).auto_class)
 
     def how_to_use(self, source: Source, written: Written) -> str:
-        return _USE[source.task.name].format(auto_class=_home(source).auto_class)
+        lines = _LINES[source.task.name]
+        return _USE.format(since=_home(source).since, lines=lines)
 
 
 def _home(source: Source) -> Home:
@@ -127,24 +128,32 @@ def _write_json(path: Path, value: Any) -> None:
 
 
 _TRANSLATE = """\
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")
-    model = AutoModelForSeq2SeqLM.from_pretrained("THIS_FOLDER")
-    ids = model.generate(**tokenizer("A text.", return_tensors="pt"))
-    print(tokenizer.decode(ids[0], skip_special_tokens=True))"""
+tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")
+model = AutoModelForSeq2SeqLM.from_pretrained("THIS_FOLDER")
+row = tokenizer("A sentence.", return_tensors="pt", truncation=True)
+ids = model.generate(**row)
+print(tokenizer.decode(ids[0], skip_special_tokens=True))"""
+# version 4 would take out spaces before marks
 _WRITE = """\
-    from transformers import pipeline
+from transformers import pipeline
 
-    write = pipeline("text-generation", "THIS_FOLDER")
-    print(write("A beginning")[0]["generated_text"])"""
+write = pipeline("text-generation", "THIS_FOLDER", clean_up_tokenization_spaces=False)
+print(write("A beginning")[0]["generated_text"])"""
 _CLASSIFY = """\
-    from transformers import pipeline
+from transformers import pipeline
 
-    classify = pipeline("text-classification", "THIS_FOLDER", truncation=True)
-    print(classify("A text."))"""
-_USE = {
+classify = pipeline("text-classification", "THIS_FOLDER", truncation=True)
+print(classify("A text."))"""
+_LINES = {
     "translation": _TRANSLATE,
     "language-modelling": _WRITE,
     "classification": _CLASSIFY,
 }
+_USE = """\
+`pip install torch 'transformers>={since}'`, then in Python:
+
+```python
+{lines}
+```"""

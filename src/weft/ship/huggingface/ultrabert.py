@@ -21,6 +21,7 @@ class UltraBERT(ClassifierHome):
 
     architecture = "UltrabertForSequenceClassification"
     model_type = "ultrabert"
+    since = "5.20"
     table = "model.embed_tokens.weight"
     poolings = tuple(_POOLINGS)
     takes = Llama.takes

@@ -25,6 +25,11 @@ _LOOPS = {
     "language-modelling": "generate.py",
     "classification": "classify.py",
 }
+_TEXTS = {
+    "translation": "A sentence.",
+    "language-modelling": "A beginning",
+    "classification": "A text.",
+}
 
 
 class Onnx(Target):
@@ -56,15 +61,17 @@ class Onnx(Target):
         return OPENED[source.task.name](Files(graphs, place / hub.TOKENIZER, settings))
 
     def how_to_use(self, source: Source, written: Written) -> str:
-        return _USE.format(loop=_LOOPS[source.task.name])
+        task = source.task.name
+        return _USE.format(loop=_LOOPS[task], text=_TEXTS[task])
 
 
 _USE = """\
 `{loop}` shows how the graphs are used, and needs nothing of Weft:
 
-    pip install onnxruntime numpy tokenizers
-    python {loop} "A text."
-"""
+```bash
+pip install onnxruntime numpy tokenizers
+python THIS_FOLDER/{loop} "{text}"
+```"""
 
 
 def why_no_graph(source: Source) -> str:

@@ -13,7 +13,8 @@ from weft.folder.model_folder import (
     LanguageConfig,
     TranslationConfig,
 )
-from weft.ship.lengths import most_new_tokens
+from weft.predict.rows import most_tokens
+from weft.ship.lengths import most_continued
 from weft.ship.source import Source
 from weft.ship.tokenizers.ids import IdMap
 
@@ -42,10 +43,11 @@ def generation_of(source: Source, ids: IdMap) -> Mapping[str, Any]:
         return {}
     found = {**_special_ids(ids), "do_sample": False}
     if isinstance(config, LanguageConfig):
-        return {**found, "max_new_tokens": config.decoding.max_new_tokens}
+        limit = most_continued(config.decoding.max_new_tokens, config.window_len)
+        return {**found, "max_new_tokens": limit}
     assert isinstance(config, TranslationConfig)
     decoding = config.decoding
-    limit = most_new_tokens(decoding, config.usual_src_len, config.model.max_len)
+    limit = most_tokens(decoding, config.max_src_len, config.model.max_len)
     return {
         **found,
         "decoder_start_token_id": ids.bos,

@@ -90,34 +90,37 @@ class TransformersJs(Target):
         return _OPENED[source.task.name](files)
 
     def how_to_use(self, source: Source, written: Written) -> str:
-        return _USE[source.task.name]
+        settings = generation_of(source, ids_of(source))
+        limit = settings.get("max_new_tokens")
+        lines = _LINES[source.task.name].format(limit=limit)
+        return _USE.format(lines=lines)
 
 
 _TRANSLATE = """\
-    import { pipeline } from "@huggingface/transformers";
-
-    const translate = await pipeline("translation", "THIS_FOLDER");
-    const [answer] = await translate("A sentence.", { max_new_tokens: 200 });
-    console.log(answer.translation_text);
-"""
+const translate = await pipeline("translation", "./THIS_FOLDER");
+const [answer] = await translate("A sentence.", {{ max_new_tokens: {limit} }});
+console.log(answer.translation_text);"""
 _WRITE = """\
-    import { pipeline } from "@huggingface/transformers";
-
-    const write = await pipeline("text-generation", "THIS_FOLDER");
-    const [answer] = await write("A beginning", { max_new_tokens: 50 });
-    console.log(answer.generated_text);
-"""
+const write = await pipeline("text-generation", "./THIS_FOLDER");
+const [answer] = await write("A beginning", {{ max_new_tokens: {limit} }});
+console.log(answer.generated_text);"""
 _CLASSIFY = """\
-    import { pipeline } from "@huggingface/transformers";
-
-    const classify = await pipeline("text-classification", "THIS_FOLDER");
-    console.log(await classify("A text."));
-"""
-_USE = {
+const classify = await pipeline("text-classification", "./THIS_FOLDER");
+console.log(await classify("A text."));"""
+_LINES = {
     "translation": _TRANSLATE,
     "language-modelling": _WRITE,
     "classification": _CLASSIFY,
 }
+# 4.3.2 is the version that Weft's tests run
+_USE = """\
+`npm install @huggingface/transformers` (tried with 4.3.2), then in JavaScript:
+
+```javascript
+import {{ pipeline }} from "@huggingface/transformers";
+
+{lines}
+```"""
 
 
 def _why_no_cache(source: Source) -> str:

@@ -35,6 +35,7 @@ class Web(Target):
     extra = "web"
     packages: ClassVar[tuple[str, ...]] = ()
     needs_text = False
+    divides_texts = True
 
     def __init__(self, title: str = "") -> None:
         self.title = title
