@@ -58,8 +58,10 @@ tokenizer = Tokenizer.from_file("THIS_FOLDER/tokenizer.json")
 tokenizer.enable_truncation(settings["max_ids"])
 encoder = ctranslate2.Encoder("THIS_FOLDER")
 ids = tokenizer.encode("A text.").ids
-(states,) = np.array(encoder.forward_batch([ids]).last_hidden_state)
-vector = states.mean(0) if settings["pooling"] == "mean" else states[0]
+vector = np.zeros(head["weight"].shape[1])  # of a text without ids, at which the encoder would crash
+if ids:
+    (states,) = np.array(encoder.forward_batch([ids]).last_hidden_state)
+    vector = states.mean(0) if settings["pooling"] == "mean" else states[0]
 logits = head["weight"] @ vector + head["bias"]
 print({chosen})"""
 _ONE = 'settings["labels"][logits.argmax()]'

@@ -102,8 +102,9 @@ const [answer] = await translate("A sentence.", {{ max_new_tokens: {limit} }});
 console.log(answer.translation_text);"""
 _WRITE = """\
 const write = await pipeline("text-generation", "./THIS_FOLDER");
-const [answer] = await write("A beginning", {{ max_new_tokens: {limit} }});
-console.log(answer.generated_text);"""
+const wishes = {{ max_new_tokens: {limit}, return_full_text: false }};
+const [answer] = await write("A beginning", wishes);
+console.log("A beginning" + answer.generated_text);"""
 _CLASSIFY = """\
 const classify = await pipeline("text-classification", "./THIS_FOLDER");
 console.log(await classify("A text."));"""
