@@ -181,9 +181,10 @@ ship.head: data folder ship.licenses ship.own_card ship.source ship.target
 ship.card: folder run ship.certificate ship.head ship.licenses ship.own_card ship.source ship.target ship.written
 ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
  ship.tokenizers ship.written tasks
+ship.certificate.compared: config data run ship.source tasks
 ship.hub: folder ship.target
 ship.pushing: folder ship tasks
-ship.exporting: config data folder run ship
+ship.exporting: folder ship
 ship.tokenizing: folder ship.source ship.tokenizers
 ship.onnx: config data decoding engine folder predict ship
 ship.onnx.loops:

@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 
 import random_models
+from weft.data.overlap import TextHashes
+from weft.folder.layout import RunFolder
+from weft.ship.certificate import compared
+from weft.ship.certificate.compared import compared_text
 from weft.ship.ctranslate2.target import CTranslate2
 from weft.ship.exporting import export
 from weft.ship.onnx.target import Onnx
@@ -58,3 +62,60 @@ def test_what_is_written_depends_on_the_model_alone(tmp_path: Path) -> None:
     first, *others = found
     assert "weft.json" in first
     assert others == [first, first]
+
+
+def test_it_is_said_how_much_of_a_named_text_was_trained_on(tmp_path: Path) -> None:
+    folder = random_models.write_folder("en-de", tmp_path / "model")
+    dev = random_models.write_dev("translation", tmp_path)
+    source = open_source(folder)
+    unknown = compared_text(source, [dev], "")
+    assert unknown.about == "5 pairs that the exporter named (trained on: not known)"
+    assert any("not checked for overlap" in note for note in unknown.notes)
+    # case and marks do not count
+    trained = [(text.upper(), f"{text}!") for text in random_models.TEXTS[1:3]]
+    keep_hashes(folder, trained)
+    made = export(folder, Onnx(), tmp_path / "out", [dev])
+    said = "5 pairs that the exporter named (trained on: 2)"
+    assert made.certificate is not None
+    assert made.certificate.text == said
+    assert f"on {said}:" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    (found,) = (line for line in made.lines() if "contaminated" in line)
+    assert "2 of 5 pairs (40.0 %) are in the training text as well" in found
+    assert f"(first: {dev}:2)" in found
+    # which goes to whoever exports, not to whoever gets the model
+    assert dev not in (tmp_path / "out" / "parity.json").read_text("utf-8")
+
+
+def test_a_text_of_the_run_is_held_out_and_may_yet_stand_in_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = random_models.write_folder("en-de", tmp_path / "model")
+    source = open_source(folder)
+    text = source.task.read([random_models.write_dev("translation", tmp_path)])
+    monkeypatch.setattr(compared, "held_out", lambda _: ("test", text))
+    about = "5 pairs of the run's own test text, held out from training"
+    assert compared_text(source, [], "").about == about
+    first = random_models.TEXTS[0]
+    keep_hashes(folder, [(first, first)])
+    found = compared_text(source, [], "")
+    assert found.about == f"{about}, 1 of which stand in the training text, too"
+    assert "contaminated: 1 of 5 pairs" in found.notes[0]
+
+
+def test_a_single_pair_is_little(tmp_path: Path) -> None:
+    folder = random_models.write_folder("en-de", tmp_path / "model")
+    pair = tmp_path / "one.tsv"
+    pair.write_text("Hund\tHund\n", "utf-8")
+    found = compared_text(open_source(folder), [str(pair)], "")
+    said = "1 pair is little to compare on: give 200 or so as DATA"
+    assert found.notes[-1] == said
+    pair.write_text("Hund\tHund\n" * 20, "utf-8")
+    found = compared_text(open_source(folder), [str(pair)], "")
+    assert not any("little" in note for note in found.notes)
+
+
+def keep_hashes(folder: Path, rows: list[tuple[str, str]]) -> None:
+    """Let a model know what it was trained on."""
+    path = RunFolder(folder).train_hashes
+    path.parent.mkdir(exist_ok=True)
+    TextHashes.of(rows).save(path)

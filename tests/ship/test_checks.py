@@ -63,7 +63,7 @@ def written(**options: Any) -> Written:
 
 
 def trial(texts: Mapping[str, Sequence[int]]) -> Trial:
-    return Trial(texts, {(9,): "text"}, (ROW,), (), (), (), (), "nothing")
+    return Trial(texts, {(9,): "text"}, (ROW,), (), (), (), ())
 
 
 def test_ids_differ_only_where_the_program_is_known_to_read_otherwise() -> None:

@@ -74,7 +74,7 @@ def test_the_card_says_what_was_found_and_invents_no_license(tmp_path: Path) -> 
     assert "language:\n  - de\n  - en\n" in head
     assert "license" not in head
     assert "License of the model: none was stated" in body
-    assert "5 pairs held out" in body
+    assert "on 5 pairs that the exporter named (trained on: not known):" in body
     assert "logits: " in body
 
 

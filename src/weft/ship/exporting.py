@@ -6,15 +6,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weft.config import PairsSection
 from weft.console import stages
-from weft.data.texts import Sources, gather_pairs
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.layout import CARD, GLOSSARY, MEMORY
 from weft.folder.model_files import files_of
 from weft.folder.unfinished import remove_abandoned
-from weft.run.begun import held_out
 from weft.ship.card import NOT_PROVED, card_of
 from weft.ship.certificate.checks import (
     check_ids,
@@ -23,6 +20,7 @@ from weft.ship.certificate.checks import (
     check_use,
     check_weights,
 )
+from weft.ship.certificate.compared import ComparedText, compared_text
 from weft.ship.certificate.reference import reference_of
 from weft.ship.certificate.report import CHECKS, Certificate, Check, Name
 from weft.ship.certificate.trial import Trial, trial_of
@@ -56,7 +54,10 @@ class Export:
     def lines(self) -> list[str]:
         """Return what was found, for a person, in lines."""
         found = [NOT_PROVED] if self.certificate is None else self.certificate.lines()
-        return [*found, *(f"note: {note}" for note in self.notes)]
+        notes = self.notes
+        if self.certificate is not None:
+            notes = (*notes, *self.certificate.notes)
+        return [*found, *(f"note: {note}" for note in notes)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the same for a program."""
@@ -91,9 +92,11 @@ def export(
     if reason := target.why_not(source) or why_no_tokenizer(source):
         raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
     refuse_unfit(target, asked.is_certified)
-    trial = None
+    trial = text = None
     if asked.is_certified:
-        trial = _trial(source, target, data, builtin)
+        text = _text(source, target, data, builtin)
+    if text is not None:
+        trial = trial_of(source, text.text)
     if trial is not None and (reason := target.why_not_for(source, trial.lines)):
         raise NoHome(f"{folder}: has no home in {target.name}: {reason}")
     remove_abandoned(output.parent, durable.TEMPORARY)
@@ -103,7 +106,8 @@ def export(
         written = replace(written, notes=(*written.notes, *_left_behind(source)))
         certificate = None
         if asked.is_certified:
-            certificate = certify(source, target, written, place, trial)
+            found = certify(source, target, written, place, trial)
+            certificate = _on(found, text)
             _refuse_failed(folder, certificate)
             durable.write_json(place / PARITY, certificate.for_others())
         if license is not None and license.file is not None:
@@ -132,11 +136,11 @@ def certify(
         if trial is None:
             weights = check_weights(written, opened, equal.arrays)
             idle = {str(name): _NO_TEXT for name in CHECKS if name != "weights"}
-            return _certificate(target, written, opened, [weights], idle, "")
+            return _certificate(target, written, opened, [weights], idle)
         steps = _steps(source, equal, written, opened, trial)
         unchecked = {**_idle(trial), **opened.unchecked}
         checks = _made(steps, unchecked)
-        return _certificate(target, written, opened, checks, unchecked, trial.about)
+        return _certificate(target, written, opened, checks, unchecked)
 
 
 def _steps(
@@ -204,7 +208,6 @@ def _certificate(
     opened: Opened,
     checks: Sequence[Check],
     unchecked: Mapping[str, str],
-    text: str,
 ) -> Certificate:
     return Certificate(
         target.name,
@@ -213,8 +216,14 @@ def _certificate(
         tuple(checks),
         unchecked,
         opened.versions,
-        text,
     )
+
+
+def _on(certificate: Certificate, text: ComparedText | None) -> Certificate:
+    """Return a certificate that says what it was made on."""
+    if text is None:
+        return certificate
+    return replace(certificate, text=text.about, notes=text.notes)
 
 
 def _with_example(check: Check, use: Callable[[], Check]) -> Check:
@@ -233,24 +242,16 @@ def _with_example(check: Check, use: Callable[[], Check]) -> Check:
     return replace(check, first=f"{check.first}; for example {example}")
 
 
-def _trial(
+def _text(
     source: Source, target: Target, data: Sequence[str], builtin: str
-) -> Trial | None:
-    """Return what to compare on: the text that is named, or what the model's run holds out; None
-    where there is none, if the target does without.
-    """
-    if data:
-        return trial_of(source, source.task.read(data))
-    if builtin:
-        pairs = gather_pairs(PairsSection(builtin=builtin), Sources())
-        return trial_of(source, pairs.test)
+) -> ComparedText | None:
+    """Return the text to compare on; None where there is none, if the target does without."""
     try:
-        _, text = held_out(source.folder)
+        return compared_text(source, data, builtin)
     except UsageError:
-        if target.needs_text:
+        if data or target.needs_text:
             raise
         return None
-    return trial_of(source, text)
 
 
 def _idle(trial: Trial) -> dict[str, str]:

@@ -54,7 +54,7 @@ class Check:
 @dataclass(frozen=True)
 class Certificate:
     """The checks of an export, those that could not be made with the reason, and the versions of
-    the packages that computed.
+    the packages that computed. `text` says what they were made on, `notes` what speaks against it.
     """
 
     target: str
@@ -63,7 +63,8 @@ class Certificate:
     checks: tuple[Check, ...]
     unchecked: Mapping[str, str]
     versions: Mapping[str, str]
-    text: str
+    text: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def failed(self) -> Check | None:
@@ -76,9 +77,10 @@ class Certificate:
 
     def for_others(self) -> dict[str, Any]:
         """Return the content of parity.json, which goes wherever the model goes: without what is
-        shown of differences, as it quotes the text that was compared.
+        shown of differences and of the text, as it quotes that and names its files.
         """
         told = asdict(self)
+        del told["notes"]
         for check in told["checks"]:
             del check["first"]
         return told

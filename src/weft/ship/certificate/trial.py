@@ -1,6 +1,6 @@
 """The trial of a certificate: texts, rows of ids, and sources to search for.
 
-All ids are Weft's own. The text is held out from training: dev, or what a person names.
+All ids are Weft's own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from weft.data.check.finding import counted
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from weft.predict.rows import most_tokens
 from weft.predict.text import one_line
@@ -39,7 +38,7 @@ class Trial:
     `texts` have the ids that the source's tokenizer gives them, `written` are ids with the text
     that the target's makes of them. `rows` are of the text, `probes` touch every id and the last
     position that is tried. `searched` are searched for, `used` are texts that are used as a person
-    does, with `references` where the task has some. `about` names the text in words.
+    does, with `references` where the task has some.
     """
 
     texts: Mapping[str, Sequence[int]]
@@ -49,7 +48,6 @@ class Trial:
     searched: tuple[Wanted, ...]
     used: tuple[str, ...]
     references: tuple[str, ...]
-    about: str
 
     @property
     def lines(self) -> list[str]:
@@ -72,8 +70,10 @@ def trial_of(source: Source, text: Any) -> Trial:
 def _of_pairs(task: Translation, text: Any) -> Trial:
     src, tgt = task.tokenizers
     config = task.config
-    longest_src = min(config.max_src_len, config.model.max_len, LONGEST)
-    longest_tgt = min(config.model.max_len, LONGEST) - 1
+    max_len = config.model.max_len
+    longest = min(max_len, LONGEST)
+    longest_src = min(config.max_src_len, longest)
+    longest_tgt = longest - 1
     lines = tuple(map(one_line, text.src))
     targets = tuple(map(one_line, text.tgt))
     sources = src.encode_batch(lines)
@@ -83,8 +83,8 @@ def _of_pairs(task: Translation, text: Any) -> Trial:
         for ids, more in zip(sources, written, strict=True)
         if len(ids) < longest_src and len(more) < longest_tgt
     ]
-    rows = [Row(ids, (BOS_ID, *more)) for ids, more in spread(pairs, ROWS)]
-    max_len = config.model.max_len
+    compared = spread(pairs, ROWS)
+    rows = [Row(ids, (BOS_ID, *more)) for ids, more in compared]
     wanted = [
         Wanted(ids, most_tokens(config.decoding, len(ids), max_len)) for ids, _ in pairs
     ]
@@ -98,7 +98,6 @@ def _of_pairs(task: Translation, text: Any) -> Trial:
         searched=tuple(spread(wanted, SEARCHED)),
         used=tuple(line for line, _ in chosen),
         references=tuple(target for _, target in chosen),
-        about=f"{counted(len(lines), 'pairs')} held out from training",
     )
 
 
@@ -117,17 +116,17 @@ def _of_documents(task: LanguageModelling, text: Any) -> Trial:
     limit = max(1, min(_NEW, window - _PROMPT))
     begun = [part[:_PROMPT] for part in parts if len(part) > 1]
     prompts = [Wanted(ids, limit) for ids in begun]
+    used = spread(prompts, _USED)
+    compared = spread(parts, ROWS)
+    probes = _every_id(tokenizer, longest - 1)
     return Trial(
         texts=_encoded(tokenizer, text.texts, str),
         written=_decoded(tokenizer, text.texts, _going_on),
-        rows=tuple(Row(part) for part in spread(parts, ROWS)),
-        probes=tuple(Row((start, *ids)) for ids in _every_id(tokenizer, longest - 1)),
+        rows=tuple(Row(part) for part in compared),
+        probes=tuple(Row((start, *ids)) for ids in probes),
         searched=tuple(spread(prompts, SEARCHED)),
-        used=tuple(
-            tokenizer.decode(wanted.ids[1:]) for wanted in spread(prompts, _USED)
-        ),
+        used=tuple(tokenizer.decode(wanted.ids[1:]) for wanted in used),
         references=(),
-        about=f"{counted(len(text), 'documents')} held out from training",
     )
 
 
@@ -148,7 +147,6 @@ def _of_rows(task: Classification, text: Any) -> Trial:
         searched=(),
         used=tuple(spread(lines, SEARCHED)),
         references=(),
-        about=f"{counted(len(lines), 'texts')} held out from training",
     )
 
 
