@@ -182,6 +182,7 @@ ship.card: folder run ship.certificate ship.head ship.licenses ship.own_card shi
 ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
  ship.tokenizers ship.written tasks
 ship.certificate.compared: config data run ship.source tasks
+ship.certificate.report: folder
 ship.hub: folder ship.target
 ship.pushing: folder ship tasks
 ship.exporting: folder ship

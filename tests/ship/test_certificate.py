@@ -1,12 +1,17 @@
 """A certificate as a whole: what the model is that a form is compared with, and on which text."""
 
+import hashlib
 import json
+import subprocess
+from datetime import UTC, date, datetime
 from pathlib import Path
+from shutil import which
 
 import numpy as np
 import pytest
 
 import random_models
+import weft
 from weft.data.overlap import TextHashes
 from weft.folder.layout import RunFolder
 from weft.ship.certificate import compared
@@ -18,12 +23,13 @@ from weft.ship.quantization import quantize
 from weft.ship.source import open_source
 from weft.ship.target import Asked
 
+PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 # what tells of the comparison
 _TELLING = ("README.md", "parity.json")
 
 
 @pytest.mark.usefixtures("need_engine")
-@pytest.mark.parametrize("recipe", ["demo", "en-zh"])
+@pytest.mark.parametrize("recipe", ["en-de", "en-zh"])
 def test_an_int8_model_is_compared_with_the_numbers_that_its_steps_stand_for(
     recipe: str, tmp_path: Path
 ) -> None:
@@ -119,3 +125,49 @@ def keep_hashes(folder: Path, rows: list[tuple[str, str]]) -> None:
     path = RunFolder(folder).train_hashes
     path.parent.mkdir(exist_ok=True)
     TextHashes.of(rows).save(path)
+
+
+def test_parity_says_when_by_what_and_of_which_model_it_is(tmp_path: Path) -> None:
+    folder = random_models.write_folder("classify-fast", tmp_path / "model")
+    dev = random_models.write_dev("classification", tmp_path)
+    before = datetime.now(UTC).date()
+    export(folder, Onnx(), tmp_path / "out", [dev])
+    told = json.loads((tmp_path / "out" / "parity.json").read_text("utf-8"))
+    assert before <= date.fromisoformat(told["date"]) <= datetime.now(UTC).date()
+    assert told["weft"] == weft.__version__
+    assert told["source"] == {
+        "manifest_sha256": sha256(folder / "manifest.json"),
+        "weights_sha256": sha256(folder / "model.safetensors"),
+        "weights": "float32",
+    }
+    assert (tmp_path / "out" / told["hashes"]).is_file()
+    # the page names every key, and no other
+    page = PAGE.read_text("utf-8")
+    table = page.split("| key of `parity.json` |")[1].split("\n\n")[0]
+    rows = (line.split("|")[1] for line in table.split("\n")[2:])
+    assert {
+        key for row in rows for key in row.replace("`", "").replace(",", "").split()
+    } == {*told}
+    for key in told["checks"][0]:
+        assert f"`{key}`" in table
+
+
+@pytest.mark.skipif(which("sha256sum") is None, reason="there is no sha256sum")
+def test_who_gets_a_folder_finds_a_changed_file(tmp_path: Path) -> None:
+    folder = random_models.write_folder("classify-fast", tmp_path / "model")
+    export(folder, Onnx(), tmp_path / "out", asked=Asked(is_certified=False))
+    lines = PAGE.read_text("utf-8").split("\n")
+    (command,) = (line.strip() for line in lines if line.endswith("| sha256sum -c"))
+
+    def looked_at() -> int:
+        place = tmp_path / "out"
+        return subprocess.run(command, shell=True, cwd=place, check=False).returncode
+
+    assert looked_at() == 0
+    path = tmp_path / "out" / "model.onnx"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    assert looked_at() != 0
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

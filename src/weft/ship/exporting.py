@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from weft.folder import durable
 from weft.folder.layout import CARD, GLOSSARY, MEMORY
 from weft.folder.model_files import files_of
 from weft.folder.unfinished import remove_abandoned
+from weft.folder.version import installed_version
 from weft.ship.card import NOT_PROVED, card_of
 from weft.ship.certificate.checks import (
     check_ids,
@@ -22,7 +24,13 @@ from weft.ship.certificate.checks import (
 )
 from weft.ship.certificate.compared import ComparedText, compared_text
 from weft.ship.certificate.reference import reference_of
-from weft.ship.certificate.report import CHECKS, Certificate, Check, Name
+from weft.ship.certificate.report import (
+    CHECKS,
+    Certificate,
+    Check,
+    Name,
+    SourceFacts,
+)
 from weft.ship.certificate.trial import Trial, trial_of
 from weft.ship.certificate.used import scores_of, used_by_weft
 from weft.ship.licenses import LICENSE, license_of
@@ -107,7 +115,7 @@ def export(
         certificate = None
         if asked.is_certified:
             found = certify(source, target, written, place, trial)
-            certificate = _on(found, text)
+            certificate = _dated(found, source, text)
             _refuse_failed(folder, certificate)
             durable.write_json(place / PARITY, certificate.for_others())
         if license is not None and license.file is not None:
@@ -219,11 +227,22 @@ def _certificate(
     )
 
 
-def _on(certificate: Certificate, text: ComparedText | None) -> Certificate:
-    """Return a certificate that says what it was made on."""
-    if text is None:
-        return certificate
-    return replace(certificate, text=text.about, notes=text.notes)
+def _dated(
+    certificate: Certificate, source: Source, text: ComparedText | None
+) -> Certificate:
+    """Return a certificate that says when, from which model and on which text it was made."""
+    files = files_of(source.folder)
+    facts = SourceFacts(
+        files.digest(), files.weights_sha256(), source.own.config.weights
+    )
+    return replace(
+        certificate,
+        text=text.about if text else "",
+        notes=text.notes if text else (),
+        date=datetime.now(UTC).date().isoformat(),
+        weft=installed_version(),
+        source=facts,
+    )
 
 
 def _with_example(check: Check, use: Callable[[], Check]) -> Check:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from weft.folder.durable import MANIFEST
+
 Name = Literal["weights", "ids", "logits", "greedy", "beam", "use"]
 # the checks, in the order in which they are made, with what each compares
 CHECKS: dict[Name, str] = {
@@ -52,9 +54,22 @@ class Check:
 
 
 @dataclass(frozen=True)
+class SourceFacts:
+    """The model that was exported: the SHA-256 of its manifest and of its weights, and their
+    type.
+    """
+
+    manifest_sha256: str
+    weights_sha256: str
+    weights: str
+
+
+@dataclass(frozen=True)
 class Certificate:
     """The checks of an export, those that could not be made with the reason, and the versions of
     the packages that computed. `text` says what they were made on, `notes` what speaks against it.
+
+    `date` is the day (ISO 8601, UTC), `weft` the version that made it, `source` the model.
     """
 
     target: str
@@ -65,6 +80,9 @@ class Certificate:
     versions: Mapping[str, str]
     text: str = ""
     notes: tuple[str, ...] = ()
+    date: str = ""
+    weft: str = ""
+    source: SourceFacts | None = None
 
     @property
     def failed(self) -> Check | None:
@@ -80,10 +98,11 @@ class Certificate:
         shown of differences and of the text, as it quotes that and names its files.
         """
         told = asdict(self)
+        first = {name: told.pop(name) for name in ("date", "weft", "source")}
         del told["notes"]
         for check in told["checks"]:
             del check["first"]
-        return told
+        return {**first, "hashes": MANIFEST, **told}
 
     def lines(self) -> list[str]:
         """Return the certificate for a person, in lines."""
