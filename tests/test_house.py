@@ -174,7 +174,7 @@ ship.written: ship.opened ship.tensors ship.tokenizers
 ship.source: config data folder predict tasks
 ship.target: folder.exported ship.opened ship.source ship.written
 ship.targets: ship.target
-ship.lengths:
+ship.lengths: folder
 ship.licenses:
 ship.own_card: folder run
 ship.head: data folder ship.licenses ship.own_card ship.source ship.target

@@ -22,6 +22,7 @@ from weft.ship.onnx.target import Onnx
 from weft.ship.quantization import quantize
 from weft.ship.source import open_source
 from weft.ship.target import Asked
+from weft.ship.targets import target_named
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 # what tells of the comparison
@@ -171,3 +172,39 @@ def test_who_gets_a_folder_finds_a_changed_file(tmp_path: Path) -> None:
 
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+OTHERWISE = {
+    "onnx": "`translate.py` takes the most probable token at each step, where Weft searches with a beam of 3.",
+    "transformers.js": "takes the most probable token at each step, where Weft searches with a beam of 3.",
+    "huggingface": "divides the log-probability of a translation by length^0.96, Weft by ((5 + length) / 6)^1.2, so",
+    "ctranslate2": "divides the log-probability of a translation by length^0.96, Weft by ((5 + length) / 6)^1.2, so",
+}
+
+
+@pytest.mark.parametrize("form", OTHERWISE)
+def test_the_card_says_whose_the_scores_are_and_how_the_form_searches(
+    form: str, tmp_path: Path
+) -> None:
+    settings = ("decoding.beam_size=3", "decoding.length_penalty=1.2")
+    folder = random_models.write_folder("en-de", tmp_path / "model", *settings)
+    own = "# A model\n\n## Scores on test\n\n    BLEU  1.00\n    by    beam size 3\n"
+    (folder / "README.md").write_text(own, "utf-8")
+    target = target_named(form)
+    precision = target.precisions[-1]
+    asked = Asked(precision=precision, is_certified=False)
+    export(folder, target, tmp_path / "out", asked=asked)
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "The scores on test are Weft's own, with its settings (beam size 3)" in card
+    assert ("; here the weights are in int8." in card) == (precision == "int8")
+    assert OTHERWISE[form] in card
+
+
+def test_a_greedy_model_is_used_so_in_every_form(tmp_path: Path) -> None:
+    folder = random_models.write_folder(
+        "en-de", tmp_path / "model", "decoding.beam_size=1"
+    )
+    source = open_source(folder)
+    for form in ("onnx", "transformers.js", "huggingface", "ctranslate2"):
+        assert target_named(form).used_otherwise(source) == ""
+    assert "a beam of 4" in target_named("argos").used_otherwise(source)

@@ -40,6 +40,7 @@ def card_of(
         *_sections(own, first=True),
         _section("Terms", terms(asked)),
         _section("Is it the same model?", _proof(certificate)),
+        _on_scores(own, written, target.used_otherwise(source)),
     ]
     if written.notes:
         parts.append(_section("Notes on this form", _bullets(written.notes)))
@@ -115,9 +116,20 @@ def _proof(certificate: Certificate | None) -> str:
     if certificate is None:
         return NOT_PROVED
     about = "`parity.json` has all numbers."
-    if any(check.scores and check.first for check in certificate.checks):
-        about += " Where a person gets another text, the other program searches by rules of its own."
     return f"{certificate.sentence()}\n\n{_bullets(certificate.lines())}\n\n{about}"
+
+
+def _on_scores(own: OwnCard, written: Written, otherwise: str) -> str:
+    """Say by whom the scores on test are, and how an output comes about `otherwise` here."""
+    said = []
+    if own.scored_by:
+        here = ""
+        if written.precision != "float32":
+            here = f"; here the weights are in {written.precision}"
+        said.append(
+            f"The scores on test are Weft's own, with its settings ({own.scored_by}){here}."
+        )
+    return " ".join([*said, otherwise]).strip()
 
 
 def _sections(own: OwnCard, first: bool) -> Iterator[str]:

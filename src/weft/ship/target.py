@@ -86,6 +86,12 @@ class Target(ABC):
     def how_to_use(self, source: Source, written: Written) -> str:
         """Return the lines of Markdown that say how the form is used, for the card."""
 
+    def used_otherwise(self, source: Source) -> str:
+        """Say in a sentence how the form, used as it was shipped, comes to an output otherwise than
+        Weft; "" where it does as Weft does.
+        """
+        return ""
+
     def finish(self, place: Path) -> None:  # noqa: B027
         """Finish the folder when all has been compared and the card is in it."""
 

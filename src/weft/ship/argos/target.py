@@ -103,6 +103,12 @@ class Argos(Target):
         card = (place / packages.CARD).read_bytes()
         Package(path).add(packages.CARD, card)
 
+    def used_otherwise(self, source: Source) -> str:
+        return (
+            "Argos Translate always searches with a beam of 4 and divides the log-probability of a translation by "
+            "length^0.2, whatever the model's settings are."
+        )
+
     def how_to_use(self, source: Source, written: Written) -> str:
         config = source.config
         assert isinstance(config, TranslationConfig)

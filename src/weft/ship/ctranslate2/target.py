@@ -28,6 +28,7 @@ from weft.ship.ctranslate2.settings import SETTINGS, settings_of
 from weft.ship.ctranslate2.spec import Tokens
 from weft.ship.ctranslate2.usage import use_of
 from weft.ship.ctranslate2.vocabulary import names_of
+from weft.ship.lengths import of_other_lengths
 from weft.ship.opened import Opened
 from weft.ship.source import Source
 from weft.ship.target import Asked, Target
@@ -92,6 +93,9 @@ class CTranslate2(Target):
 
     def open(self, source: Source, place: Path, written: Written) -> Opened:
         return _OPENED[source.task.name](place)
+
+    def used_otherwise(self, source: Source) -> str:
+        return of_other_lengths("CTranslate2", source.config)
 
     def how_to_use(self, source: Source, written: Written) -> str:
         return use_of(source)

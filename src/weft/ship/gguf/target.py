@@ -99,6 +99,11 @@ class Gguf(Target):
             path, source.tokenizers[0], length, source.task.machine.threads
         )
 
+    def used_otherwise(self, source: Source) -> str:
+        return (
+            "llama.cpp keeps keys and values in float16, if it is not asked for more."
+        )
+
     def how_to_use(self, source: Source, written: Written) -> str:
         file = _file_name(PRECISIONS[written.precision])
         # what the program leaves out

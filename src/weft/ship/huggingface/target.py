@@ -25,6 +25,7 @@ from weft.ship.huggingface.opened import (
     OpenedTranslator,
     OpenedWriter,
 )
+from weft.ship.lengths import of_other_lengths
 from weft.ship.opened import Opened
 from weft.ship.source import Source
 from weft.ship.target import Asked, Target, load
@@ -87,6 +88,9 @@ class HuggingFace(Target):
             )
         kind = _OPENED[source.task.name]
         return kind(place, _home(source).auto_class)
+
+    def used_otherwise(self, source: Source) -> str:
+        return of_other_lengths("transformers", source.config)
 
     def how_to_use(self, source: Source, written: Written) -> str:
         lines = _LINES[source.task.name]

@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from weft.folder import durable
+from weft.ship.lengths import of_no_beam
 from weft.ship.onnx.graph import MOST_BYTES
 from weft.ship.onnx.models import graphs_of, ids_of, names_of
 from weft.ship.onnx.opened import OPENED, Files, name_in
@@ -59,6 +60,10 @@ class Onnx(Target):
         settings = settings_of(source, written.ids)
         graphs = graph_files(source, place)
         return OPENED[source.task.name](Files(graphs, place / hub.TOKENIZER, settings))
+
+    def used_otherwise(self, source: Source) -> str:
+        loop = _LOOPS[source.task.name]
+        return of_no_beam(f"`{loop}`", source.config)
 
     def how_to_use(self, source: Source, written: Written) -> str:
         task = source.task.name

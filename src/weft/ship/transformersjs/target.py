@@ -12,6 +12,7 @@ from typing import ClassVar
 from weft.folder import durable
 from weft.folder.model_folder import ClassificationConfig, LanguageConfig
 from weft.predict.settings import BANNED
+from weft.ship.lengths import of_no_beam
 from weft.ship.onnx.models import DECODER, ids_of, names_of
 from weft.ship.onnx.opened import (
     OPENED,
@@ -88,6 +89,9 @@ class TransformersJs(Target):
         settings = {**settings_of(source, written.ids), "suppress_tokens": []}
         files = Files(_graph_files(source, place), place / hub.TOKENIZER, settings)
         return _OPENED[source.task.name](files)
+
+    def used_otherwise(self, source: Source) -> str:
+        return of_no_beam("transformers.js", source.config)
 
     def how_to_use(self, source: Source, written: Written) -> str:
         settings = generation_of(source, ids_of(source))

@@ -77,6 +77,9 @@ class Web(Target):
             return OpenedInBrowser(source, place, page)
         return OpenedFiles(source, place)
 
+    def used_otherwise(self, source: Source) -> str:
+        return "The page has the weights in 16 bits; it searches as Weft does."
+
     def how_to_use(self, source: Source, written: Written) -> str:
         return f"Open `{PAGE}` in a browser, or put the folder on any web host."
 
