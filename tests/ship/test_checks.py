@@ -1,6 +1,7 @@
 """The checks of a certificate, on a form that is made up: what passes, and what is found."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import random_models
+from weft.console import stages
 from weft.ship.certificate.checks import check_ids, check_logits
 from weft.ship.certificate.reference import Reference
 from weft.ship.certificate.trial import Trial, trial_of
@@ -109,3 +111,13 @@ def test_logits_far_out_are_rounded_more_where_angles_are_computed(
     source = open_source(folder)
     trial = trial_of(source, source.task.read([dev]))
     assert tolerance_of(source, written(), trial) == pytest.approx(wanted)
+
+
+def test_it_is_shown_how_many_rows_were_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(stages, "count", lambda *said: told.append(said[:3]))
+    three = replace(trial({}), rows=(ROW, ROW), probes=(ROW,))
+    check_logits(written(), Form({}), three, Same(), str, tolerance=1e-4)
+    assert told == [(1, "rows", 3), (2, "rows", 3), (3, "rows", 3)]

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import TextIO, TypeVar
 
@@ -164,6 +164,11 @@ def counted(
         if number % every == 0:
             count(number, unit, total, time.monotonic() - began)
         yield item
+
+
+def each(items: Sequence[T], unit: str) -> Iterator[T]:
+    """Yield the items and show after each how many of them are done."""
+    return counted(items, unit, every=1, total=len(items))
 
 
 @contextlib.contextmanager

@@ -138,7 +138,7 @@ def check_logits(
     rows = [*trial.rows, *trial.probes]
     places = 0
     equal = 0
-    for row in stages.counted(rows, "rows", total=len(rows)):
+    for row in stages.each(rows, "rows"):
         own = written.own_logits(opened.logits(written.to_target(row)))
         found = written.without_banned(own)
         wanted: NDArray[Any] = written.without_banned(reference.logits(row))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.console import stages
 from weft.ship.opened import Floats, Row, Wanted
 
 # a row that is forced ends with an id that it does not have, and is never cut
@@ -59,7 +60,7 @@ class TranslatingEngine:
                 max_decoding_length=row.limit,
                 **settings,
             )
-            for row in rows
+            for row in stages.each(rows, "rows")
         ]
 
     def translated(self, ids: Sequence[int], **settings: Any) -> list[int]:

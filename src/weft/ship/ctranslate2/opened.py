@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from tokenizers import Tokenizer
 
+from weft.console import stages
 from weft.ship.certificate.used import NEW_TOKENS
 from weft.ship.ctranslate2.engine import TranslatingEngine
 from weft.ship.ctranslate2.model_file import MODEL, read_model
@@ -88,10 +89,11 @@ class OpenedTranslator(OpenedByCTranslate2):
         return self.translator.search(rows, beam_size, **never)
 
     def use(self, texts: Sequence[str]) -> list[Any]:
+        search = self.settings["search"]
         found = []
-        for text in texts:
+        for text in stages.each(texts, "texts"):
             ids = self.read(text)
-            written = self.translator.translated(ids, **self.settings["search"])
+            written = self.translator.translated(ids, **search)
             found.append(self.decode(written))
         return found
 
@@ -117,7 +119,7 @@ class OpenedWriter(OpenedByCTranslate2):
     def use(self, texts: Sequence[str]) -> list[Any]:
         penalty = self.settings["search"]["repetition_penalty"]
         found = []
-        for text in texts:
+        for text in stages.each(texts, "texts"):
             begun = self.read(text)
             written = self._greedy(begun, NEW_TOKENS, repetition_penalty=penalty)
             found.append(self.decode(written))

@@ -7,12 +7,12 @@ from typing import Any
 from weft.folder.arrays import read_arrays
 from weft.predict.classifier import THRESHOLD
 from weft.ship.certificate.used import NEW_TOKENS
+from weft.ship.huggingface.batches import batches, padded, stop_at
 from weft.ship.opened import Floats, Opened, Row, Wanted
 from weft.ship.target import load, versions_of
 from weft.ship.tensors import Array
 
 WEIGHTS = "model.safetensors"
-_AT_ONCE = 16  # texts
 
 
 class OpenedByTransformers(Opened):
@@ -55,28 +55,42 @@ class OpenedByTransformers(Opened):
         return found
 
     def search(self, rows: Sequence[Wanted], beam_size: int) -> list[list[int]]:
+        lens = [len(row.ids) for row in rows]
+        # a decoder that is given its rows alone may count positions from their padding on
+        may_pad = self.model.config.is_encoder_decoder
         found: dict[int, list[int]] = {}
-        for places in _alike(rows):
-            some = [rows[place].ids for place in places]
-            ids = self.torch.tensor(some)
-            mask = self.torch.ones_like(ids)
-            outputs = self._generate(
-                {"input_ids": ids, "attention_mask": mask},
-                num_beams=beam_size,
-                length_penalty=0.0,
-                max_new_tokens=rows[places[0]].limit,
-                do_sample=False,
-                repetition_penalty=1.0,
-            )
+        for places in batches(lens, may_pad):
+            some = [rows[place] for place in places]
+            outputs = self._search(some, beam_size)
             found |= zip(places, outputs, strict=True)
         return [found[place] for place in range(len(rows))]
 
+    def _search(self, rows: Sequence[Wanted], beam_size: int) -> list[list[int]]:
+        """Search for rows in one batch, each up to its own limit."""
+        limits = [row.limit for row in rows]
+        pad = self.model.generation_config.pad_token_id
+        inputs = padded([row.ids for row in rows], pad)
+        lengths = self.torch.tensor(limits) + self._num_before(inputs)
+        outputs = self._generate(
+            inputs,
+            num_beams=beam_size,
+            length_penalty=0.0,
+            max_new_tokens=max(limits),
+            stopping_criteria=[stop_at(lengths)],
+            do_sample=False,
+            repetition_penalty=1.0,
+        )
+        pairs = zip(outputs, limits, strict=True)
+        return [ids[:limit] for ids, limit in pairs]
+
     def use(self, texts: Sequence[str]) -> list[Any]:
-        found = []
-        for first in range(0, len(texts), _AT_ONCE):
-            end = first + _AT_ONCE
-            found += self._use(list(texts[first:end]))
-        return found
+        lens = [len(text) for text in texts]
+        found: dict[int, Any] = {}
+        for places in batches(lens, may_pad=True):
+            some = [texts[place] for place in places]
+            outputs = self._use(some)
+            found |= zip(places, outputs, strict=True)
+        return [found[place] for place in range(len(texts))]
 
     def _use(self, texts: list[str]) -> list[Any]:
         raise NotImplementedError
@@ -95,11 +109,16 @@ class OpenedByTransformers(Opened):
         with self.torch.inference_mode():
             outputs = self.model.generate(**inputs, **settings)
         config = self.model.generation_config
-        # a decoder begins with its start, a language model with the row itself
-        is_seq2seq = self.model.config.is_encoder_decoder
-        num_before = 1 if is_seq2seq else inputs["input_ids"].shape[1]
+        num_before = self._num_before(inputs)
         rows = outputs[:, num_before:].tolist()
         return [_until(row, config.eos_token_id) for row in rows]
+
+    def _num_before(self, inputs: Mapping[str, Any]) -> int:
+        """Return how many ids stand before the new ones: a decoder begins with its start, a
+        language model with the row itself.
+        """
+        is_seq2seq = self.model.config.is_encoder_decoder
+        return 1 if is_seq2seq else int(inputs["input_ids"].shape[1])
 
 
 class OpenedTranslator(OpenedByTransformers):
@@ -152,18 +171,6 @@ class OpenedClassifier(OpenedByTransformers):
             return [max(scores, key=lambda label: scores[label])]
         held = [label for label, score in scores.items() if score >= THRESHOLD]
         return sorted(held, key=lambda label: config.label2id[label])
-
-
-def _alike(rows: Sequence[Wanted]) -> Iterator[list[int]]:
-    """Yield the numbers of rows of one length and one limit, so many at a time."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for place, row in enumerate(rows):
-        kind = len(row.ids), row.limit
-        groups.setdefault(kind, []).append(place)
-    for places in groups.values():
-        for first in range(0, len(places), _AT_ONCE):
-            end = first + _AT_ONCE
-            yield places[first:end]
 
 
 def _until(ids: list[int], end: int) -> list[int]:

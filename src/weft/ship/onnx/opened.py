@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.console import stages
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Floats, Indices
 from weft.decoding.search import search_all
@@ -189,6 +190,7 @@ def _in_parts(use: Any, texts: Sequence[str]) -> list[Any]:
 
 def _some_at_a_time(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """Yield the items, a few at a time."""
-    for first in range(0, len(items), _AT_ONCE):
+    starts = range(0, len(items), _AT_ONCE)
+    for first in stages.each(starts, "batches"):
         end = first + _AT_ONCE
         yield items[first:end]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from weft.console import stages
 from weft.ship.certificate.used import used_by_weft
 from weft.ship.opened import Floats, Opened, Row, Wanted
 from weft.ship.source import Source
@@ -77,7 +78,7 @@ class OpenedInBrowser(OpenedFiles):
 
     def search(self, rows: Sequence[Wanted], beam_size: int) -> list[list[int]]:
         found = []
-        for row in rows:
+        for row in stages.each(rows, "rows"):
             asked = [_plain(row.ids), row.limit, beam_size]
             ids = self.page.evaluate("(row) => searched(...row)", asked)
             found.append(ids)
