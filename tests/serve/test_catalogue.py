@@ -137,7 +137,7 @@ def test_a_pack_is_served_and_opened_anew_when_it_is_another(
     assert history_of(path, True)["scores"] == history_of(tiny_folder, True)["scores"]
     service = Service(Catalogue([model]), Pool(1, 9), Limits())
     assert asyncio.run(service.renew()) == []
-    pack(tiny_folder, path)
+    pack(tiny_folder, path, replaces=True)
     os.utime(path, (5, 5))
     assert asyncio.run(service.renew()) == ["tiny"]
     assert service.catalogue.models["tiny"].created == 5
@@ -182,7 +182,7 @@ def test_what_a_pack_has_with_it_is_served_and_goes_with_it(
     assert found.text == "Zwölf."
     other = Memory(units, "de")
     assert remembering(model, other).memory is other
-    pack(tiny_folder, path, Glossary((Entry(("cat",), ("Kätzchen",)),)))
+    pack(tiny_folder, path, Glossary((Entry(("cat",), ("Kätzchen",)),)), replaces=True)
     os.utime(path, (5, 5))
     assert asyncio.run(service.renew()) == ["tiny"]
     assert usual() == ("Kätzchen",)
