@@ -19,9 +19,13 @@ PROGRAMS = {
 
 
 def exported_form(folder: Path) -> str:
-    """Return the form of a folder that `weft export` wrote; "" of any other."""
-    path = folder / durable.MANIFEST
-    manifest = durable.read_json(path) if path.is_file() else {}
+    """Return the form of a folder that `weft export` wrote; "" of any other, and of one whose
+    manifest cannot be read.
+    """
+    try:
+        manifest = durable.read_json(folder / durable.MANIFEST)
+    except FolderError:
+        return ""
     stated = manifest.get("format") if isinstance(manifest, dict) else ""
     if not isinstance(stated, str) or not stated.startswith(FORMAT):
         return ""
