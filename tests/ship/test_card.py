@@ -15,7 +15,7 @@ import random_models
 from cards import code_in
 from weft.data.glossary import read_glossary
 from weft.errors import UsageError
-from weft.ship.card import card_of
+from weft.ship.card import UNCHANGED, card_of
 from weft.ship.exporting import export
 from weft.ship.head import head
 from weft.ship.huggingface.target import HuggingFace
@@ -135,11 +135,16 @@ def test_what_a_stranger_copies_is_code_in_every_form(
         assert "\n    from " not in card
         for code in blocks[0]:
             compile(code, form, "exec")
+        unchanged = f"{UNCHANGED}\n"
+        assert unchanged in blocks[1]
+        assert "`THIS_FOLDER` is the folder" in card
         for code in itertools.chain(*blocks):
-            assert "THIS_FOLDER" in code
+            assert "THIS_FOLDER" in code or code == unchanged
             assert "{{" not in code
         is_told = "Give it one sentence at a time" in card
         assert is_told == (recipe == "en-de" and form != "argos")
+        if form == "argos":
+            assert "-d ~/.local/share/argos-translate/packages\n" in card
 
 
 def test_a_translator_that_has_learned_from_longer_texts_says_how_long(
@@ -235,7 +240,8 @@ def test_a_license_that_the_hub_does_not_know_is_refused_with_the_nearest(
         "gpl3": "near: gpl, lgpl, gpl-3.0",
         "GPL-3.0-or-later": r"gpl-3\.0",
         "proprietary": r'"NAME https://\.\.\."',
-        "mine missing.txt": "knows no such license",
+        "mine missing.txt": "there is no file missing.txt",
+        "mine missing": "knows no such license",
         "other": "knows no such license",
         "mit https://example.org": "leave out https://example.org",
         "a/b https://example.org": "letters, digits",

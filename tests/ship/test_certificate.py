@@ -157,8 +157,10 @@ def test_parity_says_when_by_what_and_of_which_model_it_is(tmp_path: Path) -> No
 def test_who_gets_a_folder_finds_a_changed_file(tmp_path: Path) -> None:
     folder = random_models.write_folder("classify-fast", tmp_path / "model")
     export(folder, Onnx(), tmp_path / "out", asked=Asked(is_certified=False))
-    lines = PAGE.read_text("utf-8").split("\n")
-    (command,) = (line.strip() for line in lines if line.endswith("| sha256sum -c"))
+    card = tmp_path / "out" / "README.md"
+    texts = [page.read_text("utf-8") for page in (PAGE, card)]
+    lines = "\n".join(texts).split("\n")
+    (command,) = {line.strip() for line in lines if line.endswith("| sha256sum -c")}
 
     def looked_at() -> int:
         place = tmp_path / "out"

@@ -122,7 +122,8 @@ def test_a_form_that_no_name_loads_is_downloaded_first(
     export(model, CTranslate2(), out, asked=UNCERTIFIED)
     push(out, "team/de")
     card = hub.repositories["team/de"].files["README.md"].decode()
-    assert code_in(card, "bash") == ["hf download team/de --local-dir de\n"]
+    assert code_in(card, "bash")[0] == "hf download team/de --local-dir de\n"
+    assert "that this card is in" not in card
     assert 'ctranslate2.Translator("de")' in card
     assert "THIS_FOLDER" not in card
 
@@ -212,6 +213,14 @@ def test_who_may_see_a_model_is_never_changed_by_the_way(
     made = push(exported, "new")
     assert not made.is_public
     assert hub.repositories["me/new"].is_private
+
+
+def test_an_export_without_a_license_is_made_again_to_be_public(
+    hub: StandInHub, model: Path, tmp_path: Path
+) -> None:
+    export(model, HuggingFace(), tmp_path / "out", asked=UNCERTIFIED)
+    with pytest.raises(UsageError, match="export it again with --license"):
+        push(tmp_path / "out", "new", is_public=True)
 
 
 FAULTS: dict[str, tuple[str, int, str]] = {

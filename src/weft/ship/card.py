@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from weft.folder.model_folder import TranslationConfig
-from weft.run.card import without_folders
 from weft.ship.certificate.report import Certificate
 from weft.ship.head import head_of
 from weft.ship.licenses import license_of
@@ -13,6 +12,12 @@ from weft.ship.target import Asked, Target
 from weft.ship.written import Written
 
 NOT_PROVED = "This form was not compared with the model that it was made from: nothing says that it computes the same."
+HERE = "`THIS_FOLDER` is the folder that this card is in."
+# lists the hashes of the manifest, and compares the files with them
+UNCHANGED = (
+    """python -c 'import json; [print(e["sha256"], "", n) for n, e in """
+    """json.load(open("manifest.json"))["files"].items()]' | sha256sum -c"""
+)
 MADE_BY = "Weft (the Python package `weft-text`)"
 # what a stranger asks first, of the sections of a model's own card
 _FIRST = ("What it is good for", ON_TEST)
@@ -41,13 +46,14 @@ def card_of(
         _section("Terms", terms(asked)),
         _section("Is it the same model?", _proof(certificate)),
         _on_scores(own, written, target.used_otherwise(source)),
+        f"Whether a file has changed since it was written, this tells in the folder:\n\n```bash\n{UNCHANGED}\n```",
     ]
     if written.notes:
         parts.append(_section("Notes on this form", _bullets(written.notes)))
     parts += _sections(own, first=False)
     body = "\n\n".join(part.strip("\n") for part in parts if part)
     head = head_of(source, asked, target.library) if target.library else ""
-    return f"{head}{without_folders(body)}\n"
+    return f"{head}{body}\n"
 
 
 def card_for_weft(own: OwnCard, use: Sequence[str], asked: Asked) -> str:
@@ -64,7 +70,7 @@ def card_for_weft(own: OwnCard, use: Sequence[str], asked: Asked) -> str:
         *_sections(own, first=False),
     ]
     body = "\n\n".join(part.strip("\n") for part in parts if part)
-    return f"{without_folders(body)}\n"
+    return f"{body}\n"
 
 
 def title_of(source: Source) -> str:
@@ -93,6 +99,8 @@ def terms(asked: Asked) -> str:
 def _use(source: Source, target: Target, written: Written) -> str:
     """Say how the form is used, and of a translator how much it takes at a time."""
     use = target.how_to_use(source, written).strip("\n")
+    if "THIS_FOLDER" in use:
+        use += f"\n\n{HERE}"
     config = source.config
     if not isinstance(config, TranslationConfig) or target.divides_texts:
         return use
@@ -107,7 +115,8 @@ def _use(source: Source, target: Target, written: Written) -> str:
             "divides longer ones where sentences end"
         )
     return (
-        f"{use}\n\n{how}; here what is beyond {config.max_src_len} tokens is cut off."
+        f"{use}\n\n{how}; here what is beyond {config.max_src_len} tokens is cut off. Leave out empty texts: "
+        "Weft has no translation of one, and here the model makes something up."
     )
 
 

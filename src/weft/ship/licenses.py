@@ -67,7 +67,10 @@ def license_of(stated: str) -> License | None:
     *names, link = words
     name = "-".join(names).lower()
     is_address = link.startswith(("https://", "http://"))
-    if not is_address and not Path(link).is_file():
+    is_file = not is_address and Path(link).is_file()
+    if not is_address and not is_file and name and Path(link).suffix:
+        raise UsageError(f"--license {stated!r:.80}: there is no file {link}")
+    if not is_address and not is_file:
         raise UsageError(f"--license {stated!r:.80}: {_why_unknown(known)}")
     if name in KNOWN:
         raise UsageError(

@@ -17,7 +17,7 @@ from weft.folder.exported import exported_form
 from weft.folder.layout import CARD, GLOSSARY, MEMORY
 from weft.folder.model_folder import open_model_folder
 from weft.packages import loaded
-from weft.ship.card import card_for_weft
+from weft.ship.card import HERE, card_for_weft
 from weft.ship.contents import contents
 from weft.ship.exporting import export
 from weft.ship.head import head
@@ -150,6 +150,10 @@ def _refuse_wishes(
     stated = license is not None
     if is_exported:
         stated = bool(_LICENSE.search(_head(model)))
+    if is_public and not stated and is_exported:
+        raise UsageError(
+            f"{model}: was exported without a license, which --public needs: export it again with --license"
+        )
     if is_public and not stated:
         raise UsageError(
             "--public needs the license under which others may use the model: --license, such as cc-by-4.0"
@@ -250,7 +254,7 @@ def _called(goods: Goods, repository: str) -> Goods:
     program loads nothing by that name, with the folder that a command before them makes.
     """
     files = dict(goods.files)
-    text = _text(files[CARD])
+    text = _text(files[CARD]).replace(f"{HERE}\n\n", "")
     if _LOADED.search(text):
         text = text.replace(f"./{_FOLDER}", repository).replace(_FOLDER, repository)
     elif _FOLDER in text:

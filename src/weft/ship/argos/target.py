@@ -134,6 +134,7 @@ With LibreTranslate, `pip install libretranslate`, which takes it from where Arg
 ```bash
 mkdir -p ~/.local/share/argos-translate/packages
 unzip THIS_FOLDER/{name} -d ~/.local/share/argos-translate/packages
+echo "[]" > ~/.local/share/argos-translate/index.json  # only where there is no network
 libretranslate --load-only {src},{tgt}
 ```"""
 

@@ -9,6 +9,7 @@ from typing import Any
 from weft.config import PairsSection
 from weft.data.check.finding import counted
 from weft.data.texts import Sources, gather_pairs
+from weft.errors import UsageError
 from weft.run.begun import held_out
 from weft.ship.source import Source
 from weft.tasks.task import training_hashes
@@ -40,7 +41,10 @@ def compared_text(source: Source, data: Sequence[str], builtin: str) -> Compared
     if builtin:
         pairs = gather_pairs(PairsSection(builtin=builtin), Sources())
         return _held_out(source, pairs.test, "the built-in test text")
-    part, text = held_out(source.folder)
+    try:
+        part, text = held_out(source.folder)
+    except UsageError as error:
+        raise UsageError(f"{error}, or --uncertified") from None
     return _held_out(source, text, f"the run's own {part} text")
 
 
