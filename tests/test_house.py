@@ -178,7 +178,7 @@ ship.lengths: folder
 ship.licenses:
 ship.own_card: folder run
 ship.head: data folder ship.licenses ship.own_card ship.source ship.target
-ship.card: folder run ship.certificate ship.head ship.licenses ship.own_card ship.source ship.target ship.written
+ship.card: folder ship.certificate ship.head ship.licenses ship.own_card ship.source ship.target ship.written
 ship.certificate: data decoding engine evaluation predict ship.certificate ship.opened ship.source ship.tensors\
  ship.tokenizers ship.written tasks
 ship.certificate.compared: config data run ship.source tasks
