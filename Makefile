@@ -9,28 +9,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-doors test-rooms test-models test-long reliability interop bench same pace style wheel clean
+.PHONY: demo test test-rooms test-doors test-long reliability interop bench same pace style wheel clean
 
 demo: $(READY)
 	$(BIN)/weft demo
 
-# Three sessions of tests beside each other, each on one thread, as many wait for processes that they started; the style comes
-# before one of them. Their words are kept apart where make can. The first has whole runs, the command line and browsers, the
-# second what is shipped, kernels, and what models learn, the third every other room.
-DOORS := tests/faults tests/cli tests/run tests/page
-MODELS := tests/ship tests/learning tests/kernels tests/training
+# Two jobs at a time, their words kept apart where make can: a session of tests, and beside it the style and then the other
+# session, each on one thread. The first has whole runs, the command line, what is shipped and runs in a browser by itself,
+# kernels, and what models learn; the other every other room.
+DOORS := tests/faults tests/cli tests/run tests/page tests/ship tests/learning tests/kernels tests/training
 
 test: $(READY)
-	$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-doors test-rooms test-models
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-doors style test-rooms
+
+test-rooms: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(addprefix --ignore ,$(DOORS))
 
 test-doors: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(DOORS)
-
-test-models: style
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(MODELS)
-
-test-rooms: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(addprefix --ignore ,$(DOORS) $(MODELS))
 
 test-long: style
 	$(BIN)/python -m pytest -q --all-shapes
