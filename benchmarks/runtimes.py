@@ -34,13 +34,13 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"):
     os.environ[name] = "1"
 
 import weft  # noqa: E402
-from weft.errors import MissingPackage  # noqa: E402
+from weft.errors import MissingPackage, UnfitPackage  # noqa: E402
 from weft.ship.certificate.reference import reference_of  # noqa: E402
 from weft.ship.certificate.trial import Trial, trial_of  # noqa: E402
 from weft.ship.exporting import certify  # noqa: E402
 from weft.ship.opened import Wanted  # noqa: E402
 from weft.ship.source import Source, open_source  # noqa: E402
-from weft.ship.target import Asked, refuse_missing  # noqa: E402
+from weft.ship.target import Asked, refuse_unfit  # noqa: E402
 from weft.ship.targets import TARGETS, target_named  # noqa: E402
 
 Way = Callable[[], object]
@@ -99,8 +99,8 @@ def ways_of(
             name = f"{form}, {precision}"
             out = place / f"{form}-{precision}"
             try:
-                refuse_missing(target, is_certified=True)
-            except MissingPackage as missing:
+                refuse_unfit(target, is_certified=True)
+            except (MissingPackage, UnfitPackage) as missing:
                 print(f"{name}: left out: {missing}", file=sys.stderr)
                 continue
             if reason := target.why_not(source):
