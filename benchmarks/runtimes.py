@@ -119,7 +119,8 @@ def ways_of(
                     ways = greedy if rows else used
                     ways[f"{form} in Node"] = in_node(asked.javascript, out, lines)
                 continue
-            if "use" not in opened.unchecked:
+            # what a person gets of a page is compared by Weft itself
+            if "use" not in opened.unchecked and form != "web":
                 used[name] = lambda opened=opened: opened.use(texts)
             if rows and "greedy" not in opened.unchecked:
                 own = [Wanted(written.ids_of_source(r.ids), r.limit) for r in rows]
