@@ -166,7 +166,7 @@ def _refusals(cells: Sequence[Cell]) -> Iterator[str]:
     """The models that have no home, those of one reason in a line."""
     for reason in dict.fromkeys(cell.refused for cell in cells if cell.refused):
         names = [f"`{cell.case}`" for cell in cells if cell.refused == reason]
-        yield f"- No home for {', '.join(names)}: {reason}"
+        yield f"- No home in {cells[0].form} for {', '.join(names)}: {reason}"
 
 
 def write(page: Path, cells: Sequence[Cell]) -> None:
