@@ -152,6 +152,8 @@ tasks.opening: folder kernels tasks.choice tasks.detecting tasks.task
 inspection: config data decoding engine evaluation folder inspection kernels model predict tasks training
 inspection.assets:
 run.record: data folder training
+run.translations: data folder predict tasks
+run.backtranslation: data folder run.translations
 run.begun: config data folder recipes run.card tasks
 run.origin: config folder recipes run.begun run.record training
 run.request: config data folder recipes run.origin
@@ -162,7 +164,7 @@ run.publication: data folder kernels run.card run.judging run.record run.repetit
 run.planning: config data folder run.request tasks training
 run.preparing: config data folder kernels predict run.origin run.planning run.record run.request tasks training
 run.card: data tasks
-run: config data folder kernels predict recipes run run.beginning\
+run: config data folder kernels recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
 ship: data decoding engine folder kernels predict run tasks training
 ship.tokenizers: config data ship.tokenizers

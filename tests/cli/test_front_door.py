@@ -34,6 +34,7 @@ VERBS = [
     "quantize",
     "average",
     "distill",
+    "backtranslate",
     "export",
     "inspect",
     "diagnose",

@@ -64,6 +64,7 @@ VERBS = (
     ship.quantize,
     ship.average,
     ship.distill,
+    ship.backtranslate,
     ship.pack,
     ship.export,
     push.push,

@@ -5,7 +5,7 @@ GROUPS = {
     "Use a model": ("translate", "generate", "classify", "detect", "serve"),
     "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
-    "Make another model from it": ("quantize", "average", "distill"),
+    "Make another model from it": ("quantize", "average", "distill", "backtranslate"),
     "Take it elsewhere": ("pack", "export", "push"),
 }
 
@@ -78,6 +78,10 @@ EXAMPLES = {
         "weft push runs/mine me/en-de --public --license mit",
     ),
     "distill": ("weft distill runs/big text.en --output runs/small",),
+    "backtranslate": (
+        "weft backtranslate runs/yo-en news.yo --output made.tsv",
+        "weft backtranslate runs/yo-en a.yo --output b.tsv --sample",
+    ),
 }
 
 # Options that beginners do not need, under a heading of their own.
@@ -144,6 +148,7 @@ PAGES = {
     "quantize": "docs/translation.md#smaller-and-faster-int8",
     "average": "docs/translation.md#averaging",
     "distill": "docs/translation.md#from-a-teacher",
+    "backtranslate": "docs/translation.md#text-in-one-language",
     "pack": "docs/serving.md#handing-a-model-on",
     "export": "docs/interop.md; pages: docs/web.md",
 }

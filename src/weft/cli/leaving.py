@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from weft.errors import LeftAtOnce
+from weft.errors import Interrupted, LeftAtOnce
 
 
 @contextlib.contextmanager
@@ -45,6 +45,20 @@ def all_or_nothing(output: Path) -> Iterator[None]:
         if _state(output) != before:
             written = f"{output} was written before"
         raise LeftAtOnce(f"left at once; {written}") from None
+
+
+@contextlib.contextmanager
+def going_on(output: Path) -> Iterator[None]:
+    """Raise Interrupted in the place of Ctrl-C or SIGTERM: what is made of `output` is kept beside
+    it.
+    """
+    try:
+        with terminable():
+            yield
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"{output}: interrupted; the same command continues it"
+        ) from None
 
 
 def _state(path: Path) -> tuple[int, int] | None:

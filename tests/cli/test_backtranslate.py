@@ -1,0 +1,52 @@
+"""weft backtranslate at the command line: what it says, and what it refuses."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Command = Callable[..., Any]
+
+
+def test_pairs_from_the_command_line(
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "made.tsv"
+    ended = command(
+        "backtranslate", tiny_folder, write_pairs(9), "--output", out, "--sample"
+    )
+    assert (ended.code, ended.out) == (0, b""), ended.err
+    assert f"{tiny_folder} translates 9 sentences" in ended.messages
+    assert ended.messages[-1].startswith(f"weft: wrote {out}: ")
+    assert ended.messages[-1].endswith(
+        "sources (de) by the model, targets (en) by people"
+    )
+    assert out.read_text("utf-8").startswith("de\ten\n")
+
+
+def test_usage_errors(
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    tmp_path: Path,
+) -> None:
+    pairs, out = write_pairs(9), tmp_path / "made.tsv"
+    for arguments, said in (
+        ([tiny_folder, pairs], "--output"),
+        ([tiny_folder, pairs, "--output", tmp_path / "made.txt"], "ends in .tsv"),
+        ([tiny_folder, pairs, "--output", out, "--temperature", "1"], "add --sample"),
+        ([tiny_folder, pairs, "--output", out, "--times", "2"], "add --sample"),
+        (
+            [tiny_folder, pairs, "--output", out, "--sample", "--beam-size", "2"],
+            "beam_size is for a search",
+        ),
+        ([tiny_folder, "none.txt", "--output", out], "none.txt: no such file"),
+        ([tmp_path / "none", pairs, "--output", out], "no such folder"),
+    ):
+        ended = command("backtranslate", *arguments)
+        assert ended.code in (2, 3, 5)
+        assert len(ended.messages) == 1
+        assert said in ended.err
+    assert not out.exists()
