@@ -9,24 +9,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-rooms test-doors test-long reliability interop bench same pace style wheel clean
+.PHONY: demo test test-long reliability interop bench same pace style wheel clean
 
 demo: $(READY)
 	$(BIN)/weft demo
 
-# Two jobs at a time, their words kept apart where make can: a session of tests, and beside it the style and then the other
-# session, each on one thread. The first has whole runs, the command line, what is shipped and runs in a browser by itself,
-# kernels, and what models learn; the other every other room.
-DOORS := tests/faults tests/cli tests/run tests/page tests/ship tests/learning tests/kernels tests/training
+# Sessions of tests of about the same length, one thread each, and the style; three at a time, as servers and browsers wait
+# for much of theirs. Each says all its words together where make can. `others` has every test that no other session has.
+SESSIONS := others inspection runs shipped faults command numbers
+command := tests/cli
+faults := tests/faults tests/page
+runs := tests/run tests/training tests/kernels
+shipped := tests/ship tests/learning tests/serve
+inspection := tests/inspection
+numbers := tests/model tests/decoding tests/predict tests/engine
+others := tests $(addprefix --ignore ,$(foreach session,$(filter-out others,$(SESSIONS)),$($(session))))
 
 test: $(READY)
-	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-doors style test-rooms
+	$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(addprefix test-,$(SESSIONS)) style
 
-test-rooms: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(addprefix --ignore ,$(DOORS))
-
-test-doors: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $(DOORS)
+$(addprefix test-,$(SESSIONS)): test-%: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $($*)
 
 test-long: style
 	$(BIN)/python -m pytest -q --all-shapes

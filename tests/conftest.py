@@ -35,6 +35,9 @@ if os.environ.get("CI"):
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # what was collected stays to the end: no search for garbage need look it over
+    gc.set_threshold(
+        50_000, 20, 100
+    )  # nor look so often for the little that tests leave
     gc.enable()
 
 

@@ -26,7 +26,7 @@ from weft.training.log import Log
 
 SOON = 50  # steps, after which the last bits do not yet show
 EXAMPLE = Path(__file__).parent.parent / "examples" / "translate_in_one_file.py"
-NUM_TRAIN, NUM_TEST, STEPS, WARMUP = 64, 12, 170, 340
+NUM_TRAIN, NUM_TEST, STEPS, WARMUP = 64, 12, 120, 340
 SETTINGS = {
     "data.src_lang": "en",
     "data.tgt_lang": "de",

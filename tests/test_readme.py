@@ -9,11 +9,12 @@ import subprocess
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pytest
 import torch
@@ -191,7 +192,7 @@ def check_command(line: str, whole: bool) -> None:
     """Fail where a verb or an option does not exist; with `whole`, where a key is wrong or anything
     missing.
     """
-    group = typer.main.get_command(app)
+    group = all_commands()
     assert isinstance(group, TyperGroup)
     _, *words = shell_words(line) if whole else line.split()
     if not words or not words[0].isalpha():  # weft --help, weft ...
@@ -224,6 +225,12 @@ def check_command(line: str, whole: bool) -> None:
             assert context.params.get("texts", True), f"{line!r}: it needs a text"
 
 
+@cache
+def all_commands() -> Any:
+    return typer.main.get_command(app)
+
+
+@cache
 def recipe_keys() -> set[str]:
     """The keys of all tasks."""
     recurrent = {"model": RecurrentSection(kind="recurrent").model_dump(mode="json")}

@@ -27,10 +27,12 @@ PUSHED_WHOLE = {("en-de-modern", "none")}
 TWINS = {
     "annotated-en-zh",
     "causal-lm",
+    "demo",
     "en-zh",
     "imdb-classifier",
     "seq2seq-rnn-dot",
     "seq2seq-transformer",
+    "toy-de-en",
 }
 
 ONE_LINE = 2  # the exit code of a verb that does not suit the task

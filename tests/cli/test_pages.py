@@ -39,7 +39,7 @@ NOT_RUN = {
     ): "a test for each recipe runs it",
 }
 PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")
-SHORT = 0.3  # minutes, where a command asks for more: a model of a few steps
+SHORT = 0.1  # minutes, where a command asks for more: a model of a few steps
 STEPS = {"translation": 90, "language-modelling": 4, "classification": 4}
 NOUNS = {
     "cat": "Katze",

@@ -448,7 +448,10 @@ BIG: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BIG)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("large but allowed", marks=pytest.mark.long), "positions"],
+)
 def test_M3_a_size_within_the_schema_is_checked_before_memory_is_taken(
     folder: Path, kind: str
 ) -> None:

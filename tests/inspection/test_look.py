@@ -89,6 +89,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         *LABELS,
         "model.num_encoder_layers=0",
         "model.ngrams=3",
+        "model.ngram_buckets=9000",
         "model.ngram_weights=log-count-ratio",
     ),
     "both": (

@@ -181,7 +181,14 @@ def test_all_proofs_hold_on_a_sound_model(
 
 
 @pytest.mark.parametrize(
-    "kind", ["recurrent", "modern", "n-grams", "classifier", "bag"]
+    "kind",
+    [
+        "recurrent",
+        pytest.param("modern", marks=pytest.mark.long),
+        "n-grams",
+        "classifier",
+        "bag",
+    ],
 )
 def test_all_proofs_hold_where_pytorch_takes_the_steps(
     folders: Callable[[str], Path], kind: str

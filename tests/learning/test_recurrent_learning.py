@@ -124,7 +124,7 @@ def share_right(model: Seq2SeqRecurrent, task: Task, rows: list[Tensor]) -> floa
     ("task", "cell", "attention"),
     [
         pytest.param(copied, "lstm", "dot", marks=pytest.mark.long),
-        (reverse, "gru", "additive"),
+        pytest.param(reverse, "gru", "additive", marks=pytest.mark.long),
     ],
 )
 def test_learns(task: Task, cell: str, attention: str) -> None:

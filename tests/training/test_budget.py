@@ -283,7 +283,14 @@ def weights(folder: Path) -> bytes:
     return (folder / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("stop_at", [0, 25, 52])
+@pytest.mark.parametrize(
+    "stop_at",
+    [
+        pytest.param(0, marks=pytest.mark.long),
+        25,
+        pytest.param(52, marks=pytest.mark.long),
+    ],
+)
 def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
     tmp_path: Path,
     by_clock: Callable[..., Any],

@@ -238,7 +238,9 @@ class TestRealCorpora:
         "name",
         [
             "{0}/multi30k/train.en,{0}/multi30k/train.de",
-            "{0}/multi30k/train.en,{0}/multi30k/train.fr",
+            pytest.param(
+                "{0}/multi30k/train.en,{0}/multi30k/train.fr", marks=pytest.mark.long
+            ),
             "{0}/multi30k/val.de,{0}/multi30k/val.fr",
             "{0}/en-cn/train.txt",
             "{0}/en-cn/dev.txt",
