@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 
 import weft
 from weft.data import builtin
+from weft.data.train_text import TrainText
 from weft.recipes.file import load_recipe
 from weft.run.train import Request, train
 from weft.training import loss
@@ -78,7 +79,7 @@ def train_weft(folder: Path, name: str, steps: int) -> tuple[Any, list[float]]:
         None,
         [f"{key}={value}" for key, value in settings.items()],
         out=folder / name,
-        train=(str(folder / "train.tsv"),),
+        train=(TrainText(str(folder / "train.tsv")),),
         test=str(folder / "test.tsv") if steps == STEPS else None,
         allow_bad_data=True,
     )

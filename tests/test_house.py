@@ -55,7 +55,8 @@ data.scripts: data.languages
 data.segment: data.languages
 data.split:
 data.formats: data.formats data.languages
-data.corpus: data.base data.formats data.languages data.split
+data.train_text:
+data.corpus: data.base data.formats data.languages data.split data.train_text
 data.check: data.base data.check data.corpus data.documents data.formats data.labelled data.languages data.scripts\
  data.split
 data.overlap: data.split
@@ -88,14 +89,17 @@ data.hints: data.scripts data.tokenizer
 data.links:
 data.phrases: data.links data.scripts data.tokenizer
 data.hinting: data.corpus data.glossary data.hints data.links data.memory data.phrases data.spans data.tokenizer
-data.store: data.hinting data.tokenizer folder.durable
+data.marks: config data.corpus data.tokenizer
+data.store: data.hinting data.marks data.tokenizer folder.durable
+data.sources: data.check data.corpus data.store
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer
 data.windows: data.batches data.store data.streams data.tokenizer
 data.label_batches: data.batches data.store data.tokenizer
 data.texts: config data.base data.builtin data.check data.corpus data.documents data.glossary data.labelled\
- data.signature data.split
-data.checkup: config data.base data.check data.corpus data.documents data.labelled data.signature data.texts
+ data.signature data.split data.train_text
+data.checkup: config data.base data.check data.corpus data.documents data.labelled data.signature data.texts\
+ data.train_text
 
 model.cache:
 model.mode:
@@ -155,7 +159,7 @@ run.record: data folder training
 run.translations: data folder predict tasks
 run.backtranslation: data folder run.translations
 run.begun: config data folder recipes run.card tasks
-run.origin: config folder recipes run.begun run.record training
+run.origin: config data folder recipes run.begun run.record training
 run.request: config data folder recipes run.origin
 run.beginning: config folder run.origin run.record run.request training
 run.judging: data evaluation folder inspection predict run.judging tasks

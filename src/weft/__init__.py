@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from weft.console import stages
 
 if TYPE_CHECKING:
+    from weft.data.train_text import TrainText
     from weft.inspection.comparison import Comparison
     from weft.inspection.diagnosis.findings import Diagnosis
     from weft.inspection.drawn import Picture
@@ -58,6 +59,7 @@ __all__ = [
     "Picture",
     "Prediction",
     "TextScore",
+    "TrainText",
     "Translator",
     "Verdict",
     "WeftError",
@@ -87,6 +89,7 @@ _LAZY = {
     "Picture": "weft.inspection.drawn",
     "Prediction": "weft.predict.prediction",
     "TextScore": "weft.predict.language_model",
+    "TrainText": "weft.data.train_text",
     "Translator": "weft.predict.translator",
     "Verdict": "weft.run.record",
     "WeftError": "weft.errors",
@@ -130,7 +133,7 @@ def train(
     *,
     out: str | Path,
     recipe: str | None = None,
-    train: str | Sequence[str] = (),
+    train: "str | TrainText | Sequence[str | TrainText]" = (),
     dev: str | None = None,
     test: str | None = None,
     glossary: str | None = None,
@@ -147,15 +150,17 @@ def train(
     The same call continues a run that was stopped.
 
     `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" strings,
-    `train`, `dev`, `test` and `glossary` name files as on the command line; `fresh`,
-    `allow_data_change` and `allow_bad_data` are its flags. The run ends within `minutes`. Raises
-    weft.errors.WeftError, by kind.
+    `train`, `dev`, `test` and `glossary` name files as on the command line, `train` also with
+    weights and tags (`news.tsv@2`, or a `TrainText`); `fresh`, `allow_data_change` and
+    `allow_bad_data` are its flags. The run ends within `minutes`. Raises weft.errors.WeftError, by
+    kind.
     """
     from weft.packages import require_torch
 
     began = time.monotonic()
     require_torch("training")
     with stages.showing("loading PyTorch", quiet):
+        from weft.data.train_text import parse_texts
         from weft.run.request import Request
         from weft.run.train import train as run_training
 
@@ -163,7 +168,7 @@ def train(
             recipe,
             settings,
             out=Path(out),
-            train=(train,) if isinstance(train, str) else tuple(train),
+            train=parse_texts(train),
             dev=dev,
             test=test,
             glossary=glossary,

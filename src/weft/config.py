@@ -62,6 +62,24 @@ class PairsSection(Section):
         return self.terms > 0 or self.memory > 0
 
 
+class MarksSection(Section):
+    """The marks that a model reads before a source: the languages to write, that a machine made the
+    source, and the tags of texts (`weft.data.marks`).
+    """
+
+    languages: tuple[str, ...] = ()
+    made: bool = False
+    tags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.languages or self.made or self.tags)
+
+    @property
+    def most(self) -> int:
+        """Return how many marks a row has at most."""
+        return bool(self.languages) + self.made + bool(self.tags)
+
+
 class DocumentsSection(Section):
     """The documents to train on: where one ends, and which share is held out.
 

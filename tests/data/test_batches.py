@@ -259,3 +259,49 @@ def test_padding_on_multi30k_is_below_five_percent_while_batches_vary(
         for b in epochs[0]
     ]
     assert float(np.mean(again)) < 0.25
+
+
+def test_weights_of_one_change_no_batch() -> None:
+    store = _random_store()
+    ones = np.ones(len(store))
+    for limit in ({"tokens_per_batch": 300}, {"batch_size": 16}):
+        sizes = {"tokens_per_batch": None, "batch_size": None} | limit
+        plain = Batches(store, seed=5, **sizes)
+        weighted = Batches(store, seed=5, weights=ones, **sizes)
+        for epoch in range(2):
+            for one, other in zip(
+                _epoch(plain, epoch), _epoch(weighted, epoch), strict=True
+            ):
+                assert one.rows.tolist() == other.rows.tolist()
+                assert torch.equal(one.src, other.src)
+
+
+def test_a_row_is_read_as_often_as_its_weight_says() -> None:
+    store = _random_store(400)
+    weights = np.repeat([2.5, 0.25, 1.0, 0.0], 100)
+    batches = Batches(store, 300, None, seed=5, weights=weights)
+    seen = []
+    for epoch in range(40):
+        rows = np.concatenate([batch.rows for batch in _epoch(batches, epoch)])
+        counts = np.bincount(rows, minlength=400)
+        assert set(counts[:100]) <= {2, 3}
+        assert set(counts[100:200]) <= {0, 1}
+        assert set(counts[200:300]) == {1}
+        assert not counts[300:].any()
+        seen.append(counts)
+    assert len({counts.tobytes() for counts in seen}) == 40
+    mean = np.mean(seen, axis=0)
+    assert abs(mean[:100].mean() - 2.5) < 0.05
+    assert abs(mean[100:200].mean() - 0.25) < 0.05
+    # a function of seed, epoch and position alone, whatever was asked for before
+    again = Batches(store, 300, None, seed=5, weights=weights)
+    assert again.batch(7, 1).rows.tolist() == batches.batch(7, 1).rows.tolist()
+    other = Batches(store, 300, None, seed=6, weights=weights)
+    assert other.batch(7, 1).rows.tolist() != batches.batch(7, 1).rows.tolist()
+
+
+def test_an_epoch_of_hardly_any_weight_is_not_empty() -> None:
+    store = _random_store(5)
+    weights = np.array([1e-9, 1e-9, 1e-8, 1e-9, 1e-9])
+    batches = Batches(store, 300, None, seed=5, weights=weights)
+    assert [batch.rows.tolist() for batch in _epoch(batches, 3)] == [[2]]

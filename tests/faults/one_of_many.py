@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from weft.data.train_text import TrainText
 from weft.errors import WeftError
 from weft.folder.model_folder import RunFolder
 from weft.recipes.file import load_recipe
@@ -40,7 +41,7 @@ def main() -> int:
             Request(
                 recipe=load_recipe(None, asked["settings"]),
                 out=out,
-                train=(asked["train"],),
+                train=(TrainText(asked["train"]),),
             ),
             Log(RunFolder(out).metrics, every=1, quiet=True),
         )

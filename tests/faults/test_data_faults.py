@@ -23,6 +23,7 @@ from weft.data.checkup import check_up
 from weft.data.corpus import ParallelText, read_lines, read_pairs
 from weft.data.formats import source
 from weft.data.texts import Sources
+from weft.data.train_text import TrainText
 from weft.errors import DataError
 from weft.recipes.file import load_recipe
 
@@ -130,7 +131,7 @@ def test_D1_in_sentences_the_very_line_is_named(
     assert f"train.en:{start + 1}: from here to " in finding.message
     assert finding.examples[0].text.startswith(src[start])
     (finding,) = check_up(
-        load_recipe(None), Sources((write_aligned(tmp_path, src, tgt),))
+        load_recipe(None), Sources((TrainText(write_aligned(tmp_path, src, tgt)),))
     ).findings
     assert finding.code == "unequal-lines"
     assert finding.message.endswith(f"train.en:{start + 1}")
@@ -166,7 +167,7 @@ def test_D1_of_unequal_files_the_place_where_they_part_is_named(tmp_path: Path) 
     data = write_aligned(tmp_path, src, tgt[:499] + tgt[500:])
     with pytest.raises(DataError):
         read_pairs([data])
-    (finding,) = check_up(load_recipe(None), Sources((data,))).findings
+    (finding,) = check_up(load_recipe(None), Sources((TrainText(data),))).findings
     assert (finding.severity, finding.code) == ("fatal", "unequal-lines")
     assert "train.en has 1,000 lines but" in finding.message
     line = int(finding.message.rsplit(":", 1)[1])
@@ -257,14 +258,16 @@ def test_D5_test_pairs_in_training_are_counted_and_mark_the_score(
 
     found = {
         f.code: f
-        for f in check_up(load_recipe(), Sources((leaky,), test=held)).findings
+        for f in check_up(
+            load_recipe(), Sources((TrainText(leaky),), test=held)
+        ).findings
     }
     overlap = found["test-in-training"]
     assert (overlap.count, overlap.rows) == (20, tuple(range(20)))
     assert "20 of 60 pairs of test (33.3 %)" in overlap.message
     assert "10 of them exactly" in overlap.message
     assert overlap.examples[0][0] == f"{held}:1"
-    sound = check_up(load_recipe(), Sources((clean,), test=held)).findings
+    sound = check_up(load_recipe(), Sources((TrainText(clean),), test=held)).findings
     assert "test-in-training" not in {f.code for f in sound}
 
     settings = (*tiny_settings, "training.max_steps=2")

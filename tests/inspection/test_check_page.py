@@ -16,6 +16,7 @@ import pytest
 from weft.data.check.finding import MOST_PLACES, Example, Finding
 from weft.data.checkup import Checkup, check_up
 from weft.data.texts import Sources
+from weft.data.train_text import TrainText
 from weft.errors import UsageError
 from weft.inspection.check_page import page, write_checkup
 from weft.recipes.file import load_recipe
@@ -33,7 +34,7 @@ def checkup(tmp_path_factory: pytest.TempPathFactory) -> Checkup:
         ("x" * 1000, "y" * 2500)
     ]
     path.write_bytes("".join(f"{a}\t{b}\n" for a, b in rows).encode())
-    return check_up(load_recipe(None), Sources((str(path),), test=str(path)))
+    return check_up(load_recipe(None), Sources((TrainText(str(path)),), test=str(path)))
 
 
 def test_it_holds_all_that_was_found(checkup: Checkup) -> None:

@@ -18,6 +18,7 @@ from weft.data.corpus import fingerprint, from_pairs
 from weft.data.known import KnownWords
 from weft.data.texts import Texts
 from weft.data.tokenizer import build_tokenizers
+from weft.data.train_text import TrainText
 from weft.errors import FolderError
 from weft.folder.durable import sha256_of
 from weft.folder.model_folder import WORDS, RunFolder
@@ -163,7 +164,7 @@ def test_the_folder_names_files_and_not_where_they_lie(
         request = Request(
             recipe,
             here / name,
-            (str(text),),
+            (TrainText(str(text)),),
             start_from=here / "before",
             command=command,
         )
@@ -662,7 +663,10 @@ def test_the_card_alone_gives_the_recipe_again(
     recipe = load_recipe(str(file), tiny_settings)
     out = tmp_path / "out"
     request = Request(
-        recipe, out, (write_pairs(90),), command="weft train --recipe small.toml"
+        recipe,
+        out,
+        (TrainText(write_pairs(90)),),
+        command="weft train --recipe small.toml",
     )
     train(request, Log(quiet=True))
     record = json.loads(RunFolder(out).recipe.read_bytes())

@@ -18,6 +18,7 @@ import weft
 from weft.config import TrainingSection
 from weft.data.corpus import from_pairs
 from weft.data.documents import from_documents
+from weft.data.train_text import TrainText
 from weft.errors import Interrupted, UsageError
 from weft.folder import durable
 from weft.folder.layout import RunFolder
@@ -261,7 +262,7 @@ def by_clock(
         asked = Request(
             load_recipe(recipe, values),
             tmp_path / out,
-            (write_pairs(pairs),),
+            (TrainText(write_pairs(pairs)),),
             minutes=minutes,
             began=0.0,
             **more,

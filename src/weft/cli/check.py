@@ -61,7 +61,10 @@ def check(
     from weft.data.checkup import check_up
     from weft.data.glossary_check import is_glossary
     from weft.data.texts import Sources
+    from weft.data.train_text import names_of, parse_texts
 
+    texts = parse_texts(data)
+    data = [*names_of(texts)]
     if len(data) == 1 and recipe is None and is_glossary(Path(data[0])):
         _check_glossary(Path(data[0]), settings or (), output, as_json)
         return
@@ -76,7 +79,7 @@ def check(
         notes.append(
             f"if the two files translate each other, join them by a comma: {','.join(data)}"
         )
-    checkup = check_up(chosen.recipe, Sources(tuple(data), dev, test))
+    checkup = check_up(chosen.recipe, Sources(texts, dev, test))
     checkup.notes += notes
     if output is not None:
         from weft.inspection.check_page import write_checkup

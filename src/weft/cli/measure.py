@@ -16,6 +16,7 @@ from weft.cli.models import (
     refuse_both,
     refuse_idle,
     refuse_missing_terms,
+    tagged,
     together,
 )
 from weft.cli.options import (
@@ -29,6 +30,7 @@ from weft.cli.options import (
     Mbr,
     NoGlossary,
     Precision,
+    Tag,
     UsesShortlist,
     UtilityName,
 )
@@ -72,6 +74,7 @@ def evaluate(
     shortlist: UsesShortlist = None,
     glossary: GlossaryFiles = None,
     no_glossary: NoGlossary = False,
+    tag: Tag = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
     as_json: AsJson = False,
@@ -79,7 +82,7 @@ def evaluate(
     """Score a model on text: BLEU and chrF, loss and perplexity, or accuracy and F1."""
     refuse_no_model(folder)
     refuse_missing_text(data or ())
-    terms_of = _Terms(folder, tuple(glossary or ()), no_glossary)
+    terms_of = _Terms(folder, tuple(glossary or ()), no_glossary, tag)
     terms_of.refuse_missing()
     decoding: dict[str, Any] = {
         "beam_size": beam_size,
@@ -109,11 +112,14 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Terms:
-    """The glossary that translations are scored with: that of files, or else of a pack."""
+    """The glossary that translations are scored with, that of files or else of a pack; and the tag
+    of the text that they are to be like.
+    """
 
     folder: Path
     paths: Sequence[Path]
     leaves: bool
+    tag: str | None = None
 
     def refuse_missing(self) -> None:
         """Raise UsageError where a file is missing, or none is to be used."""
@@ -157,7 +163,8 @@ def _scored(
     task = opened(folder, *computing)
     precision, _ = computing
     if not isinstance(task, Translation):
-        _refuse_decoding(folder, task.name, decoding, others, precision, terms_of.paths)
+        asked = {**decoding, "tag": terms_of.tag}
+        _refuse_decoding(folder, task.name, asked, others, precision, terms_of.paths)
     own: list[str] = []
     if data:
         text = task.read(data)
@@ -175,6 +182,9 @@ def _scored(
         settings |= decoding
         model = together(task, others, *computing)
         refuse_idle(precision, model.engine)
+        model = tagged(model, terms_of.tag)
+        if model.tag is not None:
+            settings["tag"] = model.tag
         glossary, digest = terms_of.read(model, decoding)
         if glossary is not None:
             settings["glossary"] = digest

@@ -38,6 +38,7 @@ class Translators:
     memories: tuple[str, ...] = ()
     leaves_glossary: bool = False
     leaves_memory: bool = False
+    tag: str | None = None
 
     def open(self, of_document: bool = False) -> "Opened":
         """Load them; the units of the memory also as segments of documents are.
@@ -50,6 +51,7 @@ class Translators:
         assert isinstance(task, Translation)
         model = together(task, self.others, self.precision, self.kernels)
         refuse_idle(self.precision, model.engine)
+        model = tagged(model, self.tag)
         if self.glossaries:
             model = model.with_glossary(glossary_for(model, self.glossaries))
         parts_of = None
@@ -108,6 +110,7 @@ class Translators:
             "engine": found.model.engine is not None,
             "ensemble": [files_of(other).digest() for other in self.others],
             "precision": found.task.machine.precision,
+            "tag": found.model.tag,
         }
 
 
@@ -263,6 +266,14 @@ def opened(
         if newer := newer_state(folder):
             remark(f"weft: note: {newer}")
     return task
+
+
+def tagged(model: "Translator", tag: str | None) -> "Translator":
+    """Return the translator as it translates text with a tag. Raises UsageError."""
+    try:
+        return model.with_tag(tag)
+    except UsageError as error:
+        raise UsageError(f"--tag: {error}") from None
 
 
 def refuse_idle(precision: str, engine: object | None) -> None:

@@ -140,6 +140,13 @@ NoMemory = Annotated[
     bool,
     typer.Option("--no-memory", help="Leave out the memory that a pack has."),
 ]
+Tag = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Translate like the training text with this tag (weft train FILE@:NAME).",
+    ),
+]
 UsesShortlist = Annotated[
     bool | None,
     typer.Option(

@@ -109,6 +109,7 @@ def refuse_other_text(
     if data and not builtin:
         return
     from weft.data.texts import Sources
+    from weft.data.train_text import parse_texts
 
     command = ""
     if output is not None and not data and not builtin:
@@ -117,7 +118,7 @@ def refuse_other_text(
         raise UsageError(
             f"no text to train on; the command that began the run in {output} continues it: {command}"
         )
-    Sources(tuple(data), dev, test).refuse_beside(builtin)
+    Sources(parse_texts(data), dev, test).refuse_beside(builtin)
 
 
 def refuse_two_sides(data: Sequence[str], settings: Sequence[str]) -> None:

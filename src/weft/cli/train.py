@@ -21,6 +21,7 @@ from weft.cli.recipe import (
 )
 from weft.console import stages
 from weft.console.wording import say_lines
+from weft.data.train_text import names_of, parse_texts
 from weft.errors import LeftAtOnce, UsageError
 from weft.folder.layout import RunFolder, is_finished, refuse_no_folder
 from weft.packages import require_torch
@@ -113,7 +114,7 @@ def train(
         list[str] | None,
         typer.Argument(
             help="Training text: pairs (TSV, CSV, TMX, XLIFF, PO, JSONL, or two files as a,b), documents, or "
-            "labelled rows (CSV, TSV, JSONL); also .gz."
+            "labelled rows (CSV, TSV, JSONL); also .gz. FILE@WEIGHT:TAG weighs and marks its pairs."
         ),
     ] = None,
     output: Annotated[
@@ -146,7 +147,8 @@ def train(
             f"unexpected {data[0]!r}: give every text without --train; two aligned files are joined by a comma: "
             "weft train a.en,a.de"
         )
-    texts = (*(data or ()), *(train or ()))
+    sources = parse_texts([*(data or ()), *(train or ())])
+    texts = names_of(sources)
     chosen = choose_recipe(recipe, settings or (), texts, start_from)
     refuse_other_text(texts, dev, test, chosen.recipe, output)
     if recipe is None:
@@ -167,7 +169,7 @@ def train(
         request = Request(
             recipe=chosen.recipe,
             out=out,
-            train=texts,
+            train=sources,
             dev=dev,
             test=test,
             glossary=terms,

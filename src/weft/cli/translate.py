@@ -49,6 +49,7 @@ from weft.cli.options import (
     Prefix,
     ReviewFile,
     Seed,
+    Tag,
     Temperature,
     TextsOrDocument,
     TopK,
@@ -105,6 +106,7 @@ def translate(
     no_glossary: NoGlossary = False,
     memory: MemoryFiles = None,
     no_memory: NoMemory = False,
+    tag: Tag = None,
     given: GivenFile = None,
     review: ReviewFile = None,
     precision: Precision = "float32",
@@ -149,6 +151,7 @@ def translate(
         tuple(memory or ()),
         no_glossary or (is_drawn and not glossary),
         no_memory,
+        tag,
     )
     models.refuse_missing()
     names = tuple(columns or ())

@@ -22,9 +22,12 @@ from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 DEFAULT_TOKENS = 4096
 T = TypeVar("T")
+Weights = npt.NDArray[np.float64]
 Widths = tuple[Positions, Positions]
 """What the source and the target of each row of a store are padded to, at the least."""
 
+# drawn for by seed and epoch, beside the order: no batch has that position
+_FOR_WEIGHTS = 2**40
 ROWS = 8  # a batch of more rows than that holds a multiple of it
 
 
@@ -68,7 +71,11 @@ class Batch:
 
 
 class Batches:
-    """The training batches of a store, epoch by epoch; every row occurs once in each epoch."""
+    """The training batches of a store, epoch by epoch.
+
+    Every row occurs once in each epoch. With weights, it occurs as often as its weight says: of 2.5
+    twice, and in every other epoch, drawn by seed and epoch, once more.
+    """
 
     def __init__(
         self,
@@ -76,17 +83,19 @@ class Batches:
         tokens_per_batch: int | None,
         batch_size: int | None,
         seed: int,
+        weights: Weights | None = None,
     ) -> None:
         """Set the limit of a batch: padded source plus target tokens (bos and eos included), or
-        sentences.
+        sentences; and the weights of all rows of the store, none of which is below 0.
 
-        With neither, 4,096 tokens. A row longer than the limit is a batch of its own.
+        With neither limit, 4,096 tokens. A row longer than the limit is a batch of its own.
         """
         self._store = store
         self._seed = seed
         self._widths = _padded_lens(store)
         self._tokens = tokens_per_batch or DEFAULT_TOKENS
         self._batch_size = batch_size
+        self._weights = weights
         self._epoch = -1
         self._plan: list[Positions] = []
 
@@ -117,17 +126,30 @@ class Batches:
 
     def _make_plan(self, epoch: int) -> list[Positions]:
         generator = epoch_generator(self._seed, epoch)
-        order = generator.permutation(len(self._store))
+        rows = self._rows_of(epoch)
+        order = rows[generator.permutation(len(rows))]
         if self._batch_size is None:
-            rows = _bucketed(self._widths, order, generator)
-            plan = _cut_by_tokens(self._widths, rows, self._tokens)
+            sorted_rows = _bucketed(self._widths, order, generator)
+            plan = _cut_by_tokens(self._widths, sorted_rows, self._tokens)
             return shuffled(plan, generator)
         # What makes no full batch is drawn from all lengths, not always from the longest.
         remainder = len(order) % self._batch_size
         last = order[:remainder]
-        rows = _bucketed(self._widths, order[remainder:], generator)
-        plan = shuffled(cut_evenly(rows, self._batch_size), generator)
+        sorted_rows = _bucketed(self._widths, order[remainder:], generator)
+        plan = shuffled(cut_evenly(sorted_rows, self._batch_size), generator)
         return [*plan, last] if remainder else plan
+
+    def _rows_of(self, epoch: int) -> Positions:
+        """Return the rows of an epoch, each as often as its weight says."""
+        rows = np.arange(len(self._store))
+        if self._weights is None:
+            return rows
+        generator = np.random.default_rng([self._seed, epoch, _FOR_WEIGHTS])
+        drawn = generator.random(len(rows))
+        counts = np.floor(self._weights + drawn).astype(np.int64)
+        if not counts.any():  # an epoch is never empty
+            counts[self._weights.argmax()] = 1
+        return np.repeat(rows, counts)
 
 
 def padded_batches(store: ParallelStore, tokens_per_batch: int) -> Iterator[Batch]:

@@ -19,6 +19,7 @@ from weft.data.documents import read_documents
 from weft.data.labelled import read_labelled
 from weft.data.signature import signature
 from weft.data.texts import Sources
+from weft.data.train_text import names_of
 from weft.errors import DataError
 
 SEVERITIES: tuple[Severity, ...] = ("fatal", "warning", "note")
@@ -71,7 +72,7 @@ def check_up(recipe: Recipe, sources: Sources) -> Checkup:
     checkup = Checkup(recipe.task)
     read, examine = _reader_and_examiner(recipe)
     items = {
-        "train": [item for item in sources.train if item],
+        "train": [item for item in names_of(sources.train) if item],
         "dev": [sources.dev] if sources.dev else [],
         "test": [sources.test] if sources.test else [],
     }

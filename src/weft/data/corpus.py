@@ -8,11 +8,11 @@ files joined by a comma, each also packed with gzip.
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from weft.console import stages
 from weft.data import languages, split
@@ -33,6 +33,7 @@ from weft.data.formats.row import (
 )
 from weft.data.formats.tsv import open_tsv
 from weft.data.split import fold
+from weft.data.train_text import PLAIN, TrainText, Worth
 from weft.errors import DataError, UsageError
 
 __all__ = [
@@ -59,7 +60,9 @@ class ParallelText(Corpus):
 
     A pair's line is the one that it stands on, or of a TMX file the line where its unit begins. In
     the files of `by_unit`, by their place in `files`, several units share a line: there it is the
-    number of the unit. `coded` counts, by file, the pairs that reading took codes out of.
+    number of the unit. `coded` counts, by file, the pairs that reading took codes out of. `worths`
+    say what is known of each file's rows, by its place in `files`; there are none where all are
+    plain.
     """
 
     COLUMNS = ("src", "tgt")
@@ -70,6 +73,27 @@ class ParallelText(Corpus):
     tgt_lang: str
     by_unit: frozenset[int] = frozenset()
     coded: Mapping[str, int] = field(default_factory=dict)
+    worths: tuple[Worth, ...] = ()
+
+    def worth_of(self, file: int) -> Worth:
+        """Return what is known of the rows of a file, by its place in `files`."""
+        return self.worths[file] if self.worths else PLAIN
+
+    def worth_facts(self) -> list[dict[str, Any]]:
+        """Return what a run keeps of each file that has rows: their number, and what they are
+        worth.
+        """
+        counts = Counter(self.file_of)
+        return [
+            {"file": self.files[file], "rows": count, **asdict(self.worth_of(file))}
+            for file, count in sorted(counts.items())
+        ]
+
+    def made(self) -> list[bool]:
+        """Say of each pair whether a machine made its source; nothing where it made none."""
+        if not any(worth.made for worth in self.worths):
+            return []
+        return [self.worths[file].made for file in self.file_of]
 
     def where(self, i: int) -> str:
         """Say where pair i stands: `file:line`, of two aligned files in the source; in a file by
@@ -103,11 +127,13 @@ class SourceText:
 
 
 def read_pairs(
-    data: Sequence[str | Path] | str,
+    data: Sequence[str | Path | TrainText] | str,
     src_lang: str | None = None,
     tgt_lang: str | None = None,
 ) -> ParallelText:
     """Read and join every DATA; a pair with an empty side is dropped whole and counted.
+
+    A `TrainText` also says what its rows are worth.
 
     Languages are those given, else those of the file names (`train.en,train.de`,
     `pairs.en-zh.tsv`), else those in TMX or a table's first row, else `und`. Raises DataError with
@@ -120,7 +146,7 @@ def read_pairs(
         )
     src_lang = _canonical(src_lang, "data.src_lang")
     tgt_lang = _canonical(tgt_lang, "data.tgt_lang")
-    parts = [_read_item(str(item), src_lang, tgt_lang) for item in items]
+    parts = [_read_item(item, src_lang, tgt_lang) for item in items]
     return parts[0] if len(parts) == 1 else _join(parts, src_lang, tgt_lang)
 
 
@@ -166,13 +192,16 @@ def split_off(
 
     A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. No folded source or
     target occurs in two parts. Large groups of repeats stay in training, so a part can be smaller
-    than the size. Depends on seed and content alone. Raises UsageError if nothing would be left to
-    train on.
+    than the size. A pair whose source a machine made is never held out; one that shares a side with
+    what is, is in no part. Depends on seed and content alone. Raises UsageError if nothing would be
+    left to train on.
     """
-    if len(text) < split.MIN_PAIRS:
+    made = text.made()
+    total = len(text) - sum(made)
+    if total < split.MIN_PAIRS:
         return text, None, None
-    sizes = split.held_out_sizes(len(text), dev_size, test_size, "pairs")
-    train, dev, test = split.hold_out(text.src, text.tgt, *sizes, seed)
+    sizes = split.held_out_sizes(total, dev_size, test_size, "pairs")
+    train, dev, test = split.hold_out(text.src, text.tgt, *sizes, seed, made)
     return (
         text.select(train),
         text.select(dev) if dev else None,
@@ -213,16 +242,21 @@ def _canonical(tag: str | None, key: str) -> str | None:
     return canonical
 
 
-def _read_item(item: str, src_lang: str | None, tgt_lang: str | None) -> ParallelText:
+def _read_item(
+    named: str | Path | TrainText, src_lang: str | None, tgt_lang: str | None
+) -> ParallelText:
+    text = named if isinstance(named, TrainText) else TrainText(str(named))
+    item = text.data
     paths = split_at_comma(item)
     stages.enter(f"reading {item}")
     pairs = _open_pairs(paths, (src_lang, tgt_lang))
     files = [str(path) for path in paths]
-    text = _keep(pairs.rows, pairs.dropped, pairs.notes, files, pairs.languages)
-    num_coded = len(pairs.coded.intersection(text.lines))
+    read = _keep(pairs.rows, pairs.dropped, pairs.notes, files, pairs.languages)
+    num_coded = len(pairs.coded.intersection(read.lines))
     coded = {item: num_coded} if num_coded else {}
     by_unit = frozenset({0} if pairs.by_unit else ())
-    return replace(text, by_unit=by_unit, coded=coded)
+    worths = () if text.worth == PLAIN else (text.worth,) * len(files)
+    return replace(read, by_unit=by_unit, coded=coded, worths=worths)
 
 
 def _open_pairs(paths: Sequence[Path], asked: Sides) -> OpenPairs:
@@ -386,7 +420,18 @@ def _join(
         tgt_lang=tgt_lang or _common(parts, "tgt_lang"),
         by_unit=_units_of(parts),
         coded=dict(coded),
+        worths=_worths_of(parts),
     )
+
+
+def _worths_of(parts: Sequence[ParallelText]) -> tuple[Worth, ...]:
+    """Return what is known of the rows of each file of all parts; nothing where all are plain."""
+    if not any(part.worths for part in parts):
+        return ()
+    worths: list[Worth] = []
+    for part in parts:
+        worths += map(part.worth_of, range(len(part.files)))
+    return tuple(worths)
 
 
 def _units_of(parts: Sequence[ParallelText]) -> frozenset[int]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from weft.data.pipeline import SPECIALS, piece_bytes
+from weft.data.pipeline import SPECIALS, is_mark, piece_bytes
 
 _CACHED = 100_000  # labels that are remembered
 _LONGEST_RUN = 8  # pieces that may spell one character together
@@ -27,6 +27,8 @@ def _label_alone(piece: str, kind: str) -> str | None:
     """Label a piece that is whole characters by itself; None for any other."""
     if piece in SPECIALS:
         return f"<{piece.strip('<>').removesuffix(' token')}>"
+    if is_mark(piece):
+        return piece
     try:
         return piece_bytes(piece, kind).decode("utf-8").replace(" ", "▁")
     except UnicodeDecodeError:
@@ -37,7 +39,7 @@ def _next_labels(pieces: Sequence[str], kind: str) -> list[str]:
     """Label the first few pieces, which only together are characters, or the first by its bytes."""
     spelled = b""
     for used, piece in enumerate(pieces, start=1):
-        if piece in SPECIALS:
+        if piece in SPECIALS or is_mark(piece):
             break
         spelled += piece_bytes(piece, kind)
         try:

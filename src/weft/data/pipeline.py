@@ -13,7 +13,8 @@ cut behind its first character.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 from tokenizers.pre_tokenizers import ByteLevel
@@ -26,6 +27,8 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIALS = ("<pad token>", "<unk token>", "<bos token>", "<eos token>")
 BYTE_LETTERS = tuple(sorted(ByteLevel.alphabet()))
 BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+# the name of a mark (`weft.data.marks`): inside of it is a space, as in those of special pieces
+_MARK = re.compile(r"<to [A-Za-z0-9-]{2,35}>|<made by machine>|<tag \w[\w.-]{0,39}>")
 MAX_PIECE_BYTES = 1024  # of UTF-8; a file with a longer piece is refused
 
 # Printable bytes of Latin-1 stand for themselves, the others in order for the letters from U+0100
@@ -76,6 +79,36 @@ def tokenizer_tree(
         "decoder": _decoder(settings),
         "model": _model(settings.kind, vocab, merges or []),
     }
+
+
+def is_mark(piece: str) -> bool:
+    """Return whether a piece is a mark, which stands before a row and is no text."""
+    return piece[:1] == "<" and _MARK.fullmatch(piece) is not None
+
+
+def pieces_of_tree(tree: Tree) -> list[str]:
+    """Return the pieces of a tokenizer in the order of their ids."""
+    vocab = tree["model"]["vocab"]
+    if isinstance(vocab, list):
+        return [piece for piece, _ in vocab]
+    return sorted(vocab, key=vocab.__getitem__)
+
+
+def num_marks(pieces: Sequence[str]) -> int:
+    """Count the marks that a vocabulary ends with."""
+    return sum(1 for _ in takewhile(is_mark, reversed(pieces)))
+
+
+def with_more_pieces(tree: Tree, pieces: Sequence[str]) -> Tree:
+    """Return the same file with pieces behind all others, which no text becomes."""
+    vocab = tree["model"]["vocab"]
+    more: Any
+    if isinstance(vocab, list):
+        more = [*vocab, *([piece, 0.0] for piece in pieces)]
+    else:
+        first = len(vocab)
+        more = vocab | {piece: first + n for n, piece in enumerate(pieces)}
+    return {**tree, "model": {**tree["model"], "vocab": more}}
 
 
 def with_other_beginning(tree: Tree, settings: SideSection) -> Tree:

@@ -71,7 +71,12 @@ def held_out_sizes(
 
 
 def hold_out(
-    src: Sequence[str], tgt: Sequence[str], dev_size: int, test_size: int, seed: int
+    src: Sequence[str],
+    tgt: Sequence[str],
+    dev_size: int,
+    test_size: int,
+    seed: int,
+    made: Sequence[bool] = (),
 ) -> tuple[list[int], list[int], list[int]]:
     """Divide the pairs: return the indices of training, dev and test pairs, each in rising order.
 
@@ -79,18 +84,24 @@ def hold_out(
     together. Groups are taken in the order of a keyed hash of their text, so the same pairs are
     held out whatever the order of the file. A group too large for its part stays in training; a
     part may stay below its size.
+
+    Pairs that are `made` count for nothing in this: none is held out, and those of a group that is
+    are in no part.
     """
     sources = list(map(fold, src))
     targets = list(map(fold, tgt))
+    roots = _roots(sources, targets)
     members: dict[int, Group] = {}
-    for index, root in enumerate(_roots(sources, targets)):
-        members.setdefault(root, []).append(index)
+    for index, root in enumerate(roots):
+        if not (made and made[index]):
+            members.setdefault(root, []).append(index)
     pairs = zip(sources, targets, strict=True)
     keys = [keyed_hash(seed, *pair) for pair in pairs]
     order = sorted(members.values(), key=lambda group: min(keys[i] for i in group))
     test, order = _take(order, test_size)
     dev, order = _take(order, dev_size)
-    train = sorted(chain.from_iterable(order))
+    held_out = {roots[i] for i in chain(dev, test)}
+    train = [i for i, root in enumerate(roots) if root not in held_out]
     return train, dev, test
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from weft.console import stages
 from weft.data.hinting import Hinting
+from weft.data.marks import Marking
 from weft.data.tokenizer import Tokenizer
 from weft.errors import DataError, FolderError
 from weft.folder.durable import read_manifest, remove_leftovers, writing_folder
@@ -117,13 +118,15 @@ def prepare_store(
     limiting_key: str = "data.max_len",
     text_key: str,
     hinting: Hinting | None = None,
+    marking: Marking | None = None,
 ) -> ParallelStore:
     """Return the store `folder/name` of these pairs, made now or reused; `text_key` stands for the
     text's content.
 
     `texts` and `tokenizers` are those of source and target. A pair is dropped, and counted, when
     one side has nothing but white space, or more than `max_len` ids, as many as the recipe's
-    `limiting_key` allows. With `hinting`, hints are written into the sources.
+    `limiting_key` allows. With `hinting`, hints are written into the sources, and with `marking`
+    marks before them.
 
     Raises DataError where the sides have different numbers of lines, FolderError where nothing can
     be written.
@@ -142,6 +145,9 @@ def prepare_store(
     encoded = _encoded_pairs(chunks, src, tgt, _Limit(max_len, too_long), dropped)
     if hinting is not None:
         encoded = _with_hints(encoded, hinting)
+    if marking is not None:
+        facts["key"] = _key(facts["key"], *marking.key)
+        encoded = _with_marks(encoded, marking)
     sides = {"src_": src, "tgt_": tgt}
     return _prepare(ParallelStore, folder / name, facts, sides, encoded, "pair")
 
@@ -314,6 +320,13 @@ def _with_hints(encoded: Iterable[_Encoded], hinting: Hinting) -> Iterator[_Enco
     for part in encoded:
         src, tgt = part.sides
         yield _Encoded(part.rows, [hinting.write(part.rows, src, tgt), tgt])
+
+
+def _with_marks(encoded: Iterable[_Encoded], marking: Marking) -> Iterator[_Encoded]:
+    """Yield the same rows, the marks of each before its source."""
+    for part in encoded:
+        src, tgt = part.sides
+        yield _Encoded(part.rows, [marking.write(part.rows, src), tgt])
 
 
 def _fits(

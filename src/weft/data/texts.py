@@ -37,6 +37,7 @@ from weft.data.labelled import (
 )
 from weft.data.signature import signature
 from weft.data.split import MIN_PAIRS
+from weft.data.train_text import PLAIN, TrainText, names_of
 from weft.errors import DataError, UsageError
 
 GLOSSARY = "glossary"  # among the facts of texts
@@ -99,6 +100,8 @@ class Texts(Generic[C]):
             for name, part in parts.items()
             if part is not None
         }
+        if isinstance(self.train, ParallelText) and self.train.worths:
+            facts["train"]["worths"] = self.train.worth_facts()
         if self.overridden:
             facts["train"]["overridden"] = list(self.overridden)
         if self.glossary is not None:
@@ -114,10 +117,23 @@ class Texts(Generic[C]):
 class Sources:
     """The files that a person named; `glossary` has the terms to mark in the training text."""
 
-    train: tuple[str, ...] = ()
+    train: tuple[TrainText, ...] = ()
     dev: str | None = None
     test: str | None = None
     glossary: str | None = None
+
+    @property
+    def train_files(self) -> tuple[str, ...]:
+        """Return the training text as it was named, for a task that takes all rows alike.
+
+        Raises UsageError where a text is worth more or less than another.
+        """
+        for text in self.train:
+            if text.worth != PLAIN:
+                raise UsageError(
+                    f"{text.data}: {text.worth.describe()}: weights and tags are for pairs; give the file alone"
+                )
+        return names_of(self.train)
 
     def refuse_beside(self, builtin: str | None) -> None:
         """Raise UsageError where a recipe brings its own text and files are named, or neither."""
@@ -182,7 +198,7 @@ def gather_documents(data: DocumentsSection, given: Sources) -> Texts[Documents]
     given.refuse_beside(data.builtin)
     if data.builtin:
         return _builtin_documents(data.builtin, data.lang or "en")
-    train = read_documents(given.train, data.documents, data.raw)
+    train = read_documents(given.train_files, data.documents, data.raw)
     dev, test = _read_held_out(
         given, lambda item: read_documents(item, data.documents, data.raw)
     )
@@ -201,7 +217,7 @@ def gather_rows(data: RowsSection, given: Sources) -> Texts[LabelledText]:
     if data.builtin:
         return _builtin_rows(data.builtin, data.label_separator is not None)
     columns = (data.text_column, data.label_column, data.label_separator)
-    train = read_labelled(given.train, *columns)
+    train = read_labelled(given.train_files, *columns)
     dev, test = _read_held_out(given, lambda item: read_labelled(item, *columns))
     dev_size = 0 if dev else data.dev_size
     test_size = 0 if test else data.test_size

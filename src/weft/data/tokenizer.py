@@ -31,7 +31,10 @@ from weft.data.pipeline import (
     cut_text,
     has_leading_space,
     joins_spaces,
+    num_marks,
     piece_bytes,
+    pieces_of_tree,
+    with_more_pieces,
     with_other_beginning,
 )
 from weft.data.places import Characters, starts_after
@@ -79,7 +82,7 @@ _FORMS = {"NFC": tokenizers.normalizers.NFC(), "NFKC": tokenizers.normalizers.NF
 
 class Tokenizer:
     """A trained tokenizer of any kind. Its ids are 0 to vocab_size - 1; 0 to 3 are pad, unk, bos,
-    eos.
+    eos, and the last may be `marks` (`weft.data.marks`), which no text becomes.
     """
 
     def __init__(
@@ -97,6 +100,9 @@ class Tokenizer:
         self._inner = tokenizers.Tokenizer.from_str(self._text)
         self._normalizer = self._inner.normalizer
         self.vocab_size: int = self._inner.get_vocab_size()
+        pieces = pieces_of_tree(tree)
+        self.marks = tuple(pieces[len(pieces) - num_marks(pieces) :])
+        self._first_mark = self.vocab_size - len(self.marks)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without bos and eos; never a special id."""
@@ -155,7 +161,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids to text; special ids are skipped, bytes that are no UTF-8 become U+FFFD."""
-        ordinary = [int(i) for i in ids if i >= len(SPECIALS)]
+        ordinary = [int(i) for i in ids if self._is_ordinary(i)]
         text: str = self._inner.decode(ordinary, skip_special_tokens=False)
         return text
 
@@ -215,7 +221,7 @@ class Tokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Label each id for people to read: a space is shown as ▁, a special piece as <pad>, <unk>,
-        <bos> or <eos>.
+        <bos> or <eos>, a mark by its name, as <to de>.
 
         A character that is spelled by several byte pieces is shown on each of them with its part,
         `語[1/3]`; bytes that spell no character are shown in hexadecimal, `\\xe8`.
@@ -256,14 +262,33 @@ class Tokenizer:
         steps = json.dumps(self.steps, sort_keys=True)
         return hashlib.sha256(f"{self._text}\n{steps}".encode()).hexdigest()
 
+    def with_marks(self, marks: Sequence[str]) -> "Tokenizer":
+        """Return the same tokenizer with more marks, behind all that it has."""
+        tree = with_more_pieces(json.loads(self._text), marks)
+        return Tokenizer(tree, self.settings, self.notes)
+
+    def mark_id(self, mark: str) -> int:
+        """Return the id of a mark that the tokenizer has."""
+        return self._first_mark + self.marks.index(mark)
+
+    @property
+    def mark_ids(self) -> range:
+        """Return the ids of all marks."""
+        return range(self._first_mark, self.vocab_size)
+
+    def _is_ordinary(self, number: int) -> bool:
+        """Return whether an id stands for text: no special piece, and no mark."""
+        return len(SPECIALS) <= number and number not in self.mark_ids
+
     def _prepare(self, text: str) -> str:
         return _apply(self._functions, text)
 
     def _spelled(self, number: int) -> bytes:
         """Return what one id spells; nothing where it is special."""
         if number not in self._known:
-            is_special = number < len(SPECIALS)
-            piece = "" if is_special else self._inner.id_to_token(number) or ""
+            piece = ""
+            if self._is_ordinary(number):
+                piece = self._inner.id_to_token(number) or ""
             self._known[number] = piece_bytes(piece, self.settings.kind)
         return self._known[number]
 

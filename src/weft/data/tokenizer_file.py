@@ -14,6 +14,7 @@ from weft.data.pipeline import (
     MAX_PIECE_BYTES,
     Tree,
     is_byte_level,
+    num_marks,
     smallest_pieces,
     tokenizer_tree,
 )
@@ -93,6 +94,9 @@ def _pieces(model: Tree, settings: SideSection, where: str) -> list[str]:
 
 def _check_vocab(pieces: list[str], settings: SideSection, where: str) -> None:
     first = smallest_pieces(settings.kind)
+    if len(set(pieces)) != len(pieces):
+        raise _refusal(where, "model.vocab has a piece twice")
+    pieces = pieces[: len(pieces) - num_marks(pieces)]
     if pieces[: len(first)] != first:
         raise _refusal(
             where,
@@ -103,8 +107,6 @@ def _check_vocab(pieces: list[str], settings: SideSection, where: str) -> None:
             where,
             "model.vocab has more than the special pieces and one piece for each byte",
         )
-    if len(set(pieces)) != len(pieces):
-        raise _refusal(where, "model.vocab has a piece twice")
     for piece in pieces[len(first) :]:
         problem = _problem_of(piece, settings.kind)
         if problem:

@@ -22,6 +22,7 @@ from weft.config import (
     DecodingSection,
     LayerShape,
     LimitingKey,
+    MarksSection,
     ModelSection,
     RecurrentSection,
     SamplingSection,
@@ -184,6 +185,9 @@ class TranslationConfig(FolderConfig):
     or the translation of a similar sentence behind it (`weft.data.hints`).
 
     `quality`: how it estimates the quality of its translations; None where it has not learned that.
+
+    `marks`: those that it has learned to read before a source (`weft.data.marks`); the source
+    tokenizer has their ids.
     """
 
     task: Literal["translation"]
@@ -201,6 +205,7 @@ class TranslationConfig(FolderConfig):
     takes_terms: bool = False
     takes_match: bool = False
     quality: QualitySection | None = None
+    marks: MarksSection = MarksSection()
     model: ModelSection
     tokenizer: TokenizerSection
     decoding: DecodingSection
@@ -212,7 +217,7 @@ class TranslationConfig(FolderConfig):
     @property
     def limiting_key(self) -> LimitingKey:
         """Return the recipe key that allows no longer sentence, in training and in use."""
-        is_full = self.max_src_len >= self.model.max_len
+        is_full = self.max_src_len + self.marks.most >= self.model.max_len
         return "model.max_len" if is_full else "data.max_len"
 
     def tokenizer_files(self) -> dict[str, SideSection]:

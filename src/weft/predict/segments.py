@@ -30,9 +30,9 @@ class SourceRow:
     """Source ids, eos at their end, what their translation begins with, the terms that it has, and
     the runs of tokens that it has not.
 
-    All places count the tokens of `ids`; the model reads them with the `hints` in them. `found` are
-    the glossary's terms in its line, by which the search is not yet bound. Where a translation is
-    `given`, nothing is searched.
+    All places count the tokens of `ids`; the model reads them with the `hints` in them, and the ids
+    of `marks` before them (`weft.data.marks`). `found` are the glossary's terms in its line, by
+    which the search is not yet bound. Where a translation is `given`, nothing is searched.
     """
 
     ids: tuple[int, ...]
@@ -42,26 +42,37 @@ class SourceRow:
     hints: Hints = NO_HINTS
     found: RowTerms | None = None
     given: str | None = None
+    marks: tuple[int, ...] = ()
 
     @property
     def read(self) -> tuple[int, ...]:
         """Return the ids that the model reads."""
         if not self.hints:
-            return self.ids
-        return (*self.hints.write(self.ids[:-1]), self.ids[-1])
+            return (*self.marks, *self.ids)
+        return (*self.marks, *self.hints.write(self.ids[:-1]), self.ids[-1])
 
     def plain(self, support: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return what the tokens that the model reads support (T, H), by the row's own (T, S)."""
-        return self.hints.fold(support) if self.hints else support
+        """Return what the tokens that the model reads support (T, H), by the row's own (T, S).
+
+        That of a mark is nobody's.
+        """
+        unmarked = support[:, len(self.marks) :]
+        return self.hints.fold(unmarked) if self.hints else unmarked
 
     @property
     def terms_read(self) -> Terms | None:
         """Return the terms, each bound to the tokens that the model reads in the place of its
         source.
         """
-        if self.terms is None or not self.hints:
+        if self.terms is None or not (self.hints or self.marks):
             return self.terms
-        return self.terms.moved(self.hints.span)
+        return self.terms.moved(self._span_read)
+
+    def _span_read(self, begin: int, end: int) -> tuple[int, int]:
+        """Return the tokens that the model reads for some of the row's own."""
+        first, last = self.hints.span(begin, end)
+        before = len(self.marks)
+        return before + first, before + last
 
     def bound(
         self,

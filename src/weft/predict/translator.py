@@ -12,10 +12,11 @@ from itertools import chain, islice
 from operator import getitem
 from typing import Any, Literal, TypeAlias
 
-from weft.config import DecodingSection
+from weft.config import DecodingSection, MarksSection
 from weft.data.glossary import Glossary
 from weft.data.hints import Hints, TermHint
 from weft.data.kept import places_of
+from weft.data.marks import tag_mark
 from weft.data.memory import Memory
 from weft.data.numbers import Difference, difference
 from weft.data.tokenizer import Tokenizer
@@ -53,6 +54,8 @@ LONG_SOURCE = 10
 # times the least ratio of lengths in training: a translation below it may have left something out
 FAR_BELOW = 0.7
 
+NO_MARKS = MarksSection()
+
 TermsBy: TypeAlias = Literal["search", "source", "both"]
 """What has a translation have the terms of a glossary: the search, the source that the model reads,
 or both.
@@ -83,6 +86,7 @@ class Translator(TellsLanguages, LooksInside):
         takes_terms: bool = False,
         takes_match: bool = False,
         kept_forms: tuple[str, ...] = (),
+        marks: MarksSection = NO_MARKS,
     ) -> None:
         """Set the model, its tokenizers and how it is used.
 
@@ -91,7 +95,8 @@ class Translator(TellsLanguages, LooksInside):
         `uses_shortlist`, `shortlist` is used unless a call says otherwise. Nearly all pairs of
         training have at least `least_ratio` target ids for each source id. It `takes_terms` or
         `takes_match` if it has learned to read these hints in a row. It writes again what has one
-        of the `kept_forms` (`weft.data.kept`).
+        of the `kept_forms` (`weft.data.kept`). `marks` are those that it has learned to read before
+        a row (`weft.data.marks`).
         """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
@@ -107,6 +112,8 @@ class Translator(TellsLanguages, LooksInside):
         self.takes_terms = takes_terms
         self.takes_match = takes_match
         self.kept_forms = kept_forms
+        self.marks = marks
+        self.tag: str | None = None
         self._finder: TermFinder | None = None
         self._memory: MemoryFinder | None = None
 
@@ -179,6 +186,32 @@ class Translator(TellsLanguages, LooksInside):
                 memory, self.src_tokenizer, self.src_lang, self.lengths.limit, least
             )
         return remembering
+
+    def with_tag(self, tag: str | None) -> "Translator":
+        """Return this translator as it translates text like that with a tag in training; None: like
+        that without.
+
+        Raises UsageError for a tag that the model has not learned.
+        """
+        if tag is not None and tag not in self.marks.tags:
+            known = ", ".join(self.marks.tags) or "none"
+            raise UsageError(
+                f"the model knows no tag {tag!r} (it knows: {known}); leave it out, or name one that it knows"
+            )
+        tagged = copy(self)
+        tagged.tag = tag
+        return tagged
+
+    @property
+    def row_marks(self) -> tuple[int, ...]:
+        """Return the ids of the marks that stand before each row."""
+        if self.tag is None:
+            return ()
+        return (self.src_tokenizer.mark_id(tag_mark(self.tag)),)
+
+    def row_of(self, ids: Iterable[int]) -> SourceRow:
+        """Return a row of source ids, eos at their end, with the marks before it."""
+        return SourceRow(tuple(ids), marks=self.row_marks)
 
     def ensemble(self, *others: "Translator") -> "Translator":
         """Return this model and others as one, which takes the mean of their probabilities.
@@ -280,7 +313,7 @@ class Translator(TellsLanguages, LooksInside):
     ) -> list[Evidence]:
         """Return what the model knows of rows of source ids and targets, eos at the end of both."""
         settings = self._resolve(USUAL)
-        rows = [(SourceRow(tuple(src)), tuple(tgt)) for src, tgt in pairs]
+        rows = [(self.row_of(src), tuple(tgt)) for src, tgt in pairs]
         read = read_pairs(self, rows)
         ranked: dict[SourceRow, list[Hypothesis]] = {}
         for (row, _), hypothesis in read.items():
@@ -472,7 +505,7 @@ class Translator(TellsLanguages, LooksInside):
         `alignments` are read from.
         """
         settings = self._resolve(DecodingSettings(batch_tokens=len(row)))
-        source = SourceRow(tuple(row))
+        source = self.row_of(row)
         (found,) = self._rows.support({source: [hypothesis]}, settings)[source]
         return found
 
@@ -515,7 +548,7 @@ class Translator(TellsLanguages, LooksInside):
     def search(self, row: Sequence[int], beam_size: int | None = None) -> Hypothesis:
         """Return the hypothesis that `translate` finds for a row of source ids, eos at its end."""
         settings = self._resolve(DecodingSettings(beam_size, batch_tokens=len(row)))
-        (ranked,) = self._find([SourceRow(tuple(row))], settings).values()
+        (ranked,) = self._find([self.row_of(row)], settings).values()
         return ranked[0]
 
     def _resolve(self, requested: DecodingSettings) -> Resolved:
@@ -692,6 +725,9 @@ class Translator(TellsLanguages, LooksInside):
             plans = plan_rest(texts)
         else:
             plans = self._memory.plan(texts, plan_rest)
+        if marks := self.row_marks:
+            for plan in plans.values():
+                plan.rows[:] = [replace(row, marks=marks) for row in plan.rows]
         if self._finder is None and not self._reads_matches:
             return plans
         return {

@@ -1,11 +1,13 @@
 """The record and the text that a run was begun from, read back from its folder."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from weft.config import Recipe
 from weft.data.texts import GLOSSARY, Sources, Texts
+from weft.data.train_text import TrainText
 from weft.errors import DataError, FolderError, UsageError, WeftError
 from weft.folder import durable
 from weft.folder.layout import RunFolder
@@ -98,7 +100,8 @@ def _sources(origin: Mapping[str, Any]) -> Iterator[Sources]:
     if not isinstance(named, dict):
         return
     for folder in (Path(), Path(str(named.get("directory", "")))):
-        train = tuple(_within(folder, name) for name in named.get("train", ()))
+        texts = map(TrainText.from_json, named.get("train", ()))
+        train = tuple(replace(text, data=_within(folder, text.data)) for text in texts)
         parts = {
             part: _within(folder, named[part])
             for part in ("dev", "test")

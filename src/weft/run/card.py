@@ -64,6 +64,10 @@ def names_alone(facts: Mapping[str, Any]) -> dict[str, Any]:
         part: {**about, "files": [Path(name).name for name in about["files"]]}
         for part, about in facts["texts"].items()
     }
+    if worths := texts["train"].get("worths"):
+        texts["train"]["worths"] = [
+            {**worth, "file": Path(worth["file"]).name} for worth in worths
+        ]
     return {**facts, "texts": texts}
 
 

@@ -18,6 +18,7 @@ from weft.config import TranslationRecipe
 from weft.data.corpus import SourceText, read_pairs, read_sources
 from weft.data.languages import UNKNOWN, canonical
 from weft.data.normalize import replace_surrogates
+from weft.data.train_text import TrainText
 from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable
 from weft.folder.model_folder import RunFolder
@@ -100,7 +101,11 @@ def distill(
     ]
     return train(
         replace(
-            request, recipe=recipe, train=(pairs,), teacher=facts, notes=tuple(notes)
+            request,
+            recipe=recipe,
+            train=(TrainText(pairs),),
+            teacher=facts,
+            notes=tuple(notes),
         ),
         log,
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import Recipe, recipe_difference
+from weft.data.train_text import Worth
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
 from weft.folder.layout import refuse_pack_name
@@ -267,6 +268,8 @@ def _text_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
         now = new.get(part) or {}
         if before.get("sha256") != now.get("sha256"):
             yield f"the {part} text was {_size(before)}, is {_size(now)}"
+        elif _worths(before) != _worths(now):
+            yield f"the sources of {part} were {_worths(before)}, are {_worths(now)}"
 
 
 def _start_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -288,6 +291,15 @@ def _start(facts: Mapping[str, Any]) -> str:
     sources = facts.get("sources")
     folder = sources.get("from") if isinstance(sources, dict) else None
     return f"{folder or 'another'} (weights sha256 {facts['from'][:8]})"
+
+
+def _worths(part: Mapping[str, Any]) -> str:
+    """Say what the rows of each file are worth, whatever its name."""
+    said = []
+    for facts in part.get("worths", ()):
+        worth = Worth(facts["weight"], facts["tag"], facts["made"])
+        said.append(f"{facts['rows']:,} ({worth.describe() or 'plain'})")
+    return " and ".join(said) or "plain"
 
 
 def _size(part: Mapping[str, Any] | None) -> str:

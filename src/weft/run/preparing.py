@@ -19,6 +19,7 @@ from weft.data.overlap import TextHashes
 from weft.data.profile import learn_profiles
 from weft.data.texts import Texts
 from weft.data.tokenizer import Tokenizer
+from weft.data.train_text import names_of
 from weft.errors import FolderError, OutOfMemoryError, UsageError
 from weft.folder import durable, model_folder
 from weft.folder.model_files import files_of
@@ -90,7 +91,7 @@ def read_material(request: Request) -> Material:
         )
     start = _open_start(request.start_from, kind)
     config = start.config if start else None
-    recipe = _with_columns_of(config, request.recipe, request.train)
+    recipe = _with_columns_of(config, request.recipe, names_of(request.train))
     texts = kind.gather(recipe, request.sources())
     texts = texts.accepted(request.allow_bad_data)
     recipe = kind.resolve(recipe, texts, config, str(request.start_from))
@@ -304,7 +305,8 @@ def _choose_tokenizers(
         return read_tokenizers(folder.tokenizers)
     if request.start_from is not None:
         reader = Machine("cpu", "float32", 1, "")
-        tokenizers = kind.load(request.start_from, reader).tokenizers
+        before = kind.load(request.start_from, reader).tokenizers
+        tokenizers = kind.keep_tokenizers(before, material.texts)
     else:
         tokenizers = kind.learn_tokenizers(material.recipe, material.texts)
     # before the tokenizers, which say that the run has begun
@@ -372,7 +374,9 @@ def _begin_task(task: AnyTask, material: Material, folder: RunFolder) -> None:
         durable.write_bytes(folder.words, bytes(start.files.mapped(WORDS)))
     if start is not None:
         is_int8 = start.config.weights == "int8"
-        fill(task.model, start.weights(stored_shapes(task.parameters(), is_int8)))
+        same: Any = task  # each task is a dataclass
+        parameters = replace(same, config=start.config).parameters()
+        fill(task.model, start.weights(stored_shapes(parameters, is_int8)))
     if material.recipe.training.activation_checkpointing:
         recompute_layers(task.model)
 

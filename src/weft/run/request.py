@@ -9,6 +9,7 @@ from typing import Any
 
 from weft.config import Recipe
 from weft.data.texts import Sources
+from weft.data.train_text import TrainText
 from weft.errors import UsageError
 from weft.folder.layout import RunFolder
 from weft.recipes.file import load_recipe
@@ -28,7 +29,7 @@ class Request:
 
     recipe: Recipe
     out: Path
-    train: tuple[str, ...] = ()
+    train: tuple[TrainText, ...] = ()
     dev: str | None = None
     test: str | None = None
     glossary: str | None = None
@@ -77,7 +78,7 @@ class Request:
         """Return what the run reads, as it was named, and the directory of these names."""
         start = None if self.start_from is None else str(self.start_from)
         return {
-            "train": [*self.train],
+            "train": [text.to_json() for text in self.train],
             "dev": self.dev,
             "test": self.test,
             **({"glossary": self.glossary} if self.glossary else {}),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.config import Section
+from weft.data.marks import pieces_of
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.errors import UsageError
 from weft.folder.arrays import Arrays
@@ -96,6 +97,11 @@ def open_source(folder: Path) -> Source:
         raise NoHome(
             f"{folder}: the model is recurrent, and no other program has one like it; "
             'train a Transformer (model.kind = "transformer")'
+        )
+    if isinstance(config, TranslationConfig) and config.marks:
+        raise NoHome(
+            f"{folder}: the model reads marks before its sources ({', '.join(pieces_of(config.marks))}), which other "
+            "programs do not write; train one without tags"
         )
     own = load_task(folder)
     shapes = stored_shapes(_parameters(config), config.weights == "int8")

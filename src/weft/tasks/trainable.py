@@ -83,6 +83,13 @@ class TrainableTask(Task[R, C], Generic[R, C, B]):
         """Learn new tokenizers from the training text."""
 
     @classmethod
+    def keep_tokenizers(
+        cls, tokenizers: tuple[Tokenizer, ...], texts: Texts[C]
+    ) -> tuple[Tokenizer, ...]:
+        """Return the tokenizers of a model to start from, as the text needs them."""
+        return tokenizers
+
+    @classmethod
     @abstractmethod
     def build(
         cls,
@@ -197,7 +204,8 @@ class TrainableTask(Task[R, C], Generic[R, C, B]):
         """
         tokenizer = self.tokenizers[-1]
         spells = tokenizer.settings.kind in ("character", "word")
-        return math.log(max(tokenizer.vocab_size - (SMALLEST if spells else 0), 2))
+        size = tokenizer.vocab_size - len(tokenizer.marks)
+        return math.log(max(size - (SMALLEST if spells else 0), 2))
 
     @property
     def loss_untrained(self) -> float:
@@ -250,11 +258,16 @@ def load_into(
 
 @torch.no_grad()
 def fill(model: nn.Module, arrays: Arrays) -> None:
-    """Copy stored weights into a model; int8 ones are multiplied by their scales."""
+    """Copy stored weights into a model; int8 ones are multiplied by their scales.
+
+    A table for fewer tokens than the model has fills its beginning: the rest are new marks.
+    """
     for name, parameter in model.named_parameters():
-        parameter.copy_(_tensor(arrays[name]))
+        stored = arrays[name]
+        known = parameter[: len(stored)]
+        known.copy_(_tensor(stored))
         if name + SCALES in arrays:
-            parameter.mul_(_tensor(arrays[name + SCALES])[:, None])
+            known.mul_(_tensor(arrays[name + SCALES])[:, None])
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

@@ -25,7 +25,9 @@ from weft.data.hinting import MARKED, MATCHED, TERMS, Hinting
 from weft.data.kept import learn_forms
 from weft.data.known import KnownWords
 from weft.data.languages import UNKNOWN, direction, how_to_name
+from weft.data.marks import Marking, marks_among, marks_needed, with_marks
 from weft.data.segment import split_sentences
+from weft.data.sources import row_weights, source_notes
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.texts import Texts
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
@@ -123,12 +125,20 @@ class TrainableTranslation(
     def learn_tokenizers(
         cls, recipe: TranslationRecipe, texts: Texts[ParallelText]
     ) -> tuple[Tokenizer, ...]:
-        return build_tokenizers(
+        tokenizers = build_tokenizers(
             recipe.tokenizer,
             texts.train.src,
             texts.train.tgt,
             needs_joint=recipe.data.has_hints,
         )
+        return with_marks(tokenizers, marks_needed(texts.train))
+
+    @classmethod
+    def keep_tokenizers(
+        cls, tokenizers: tuple[Tokenizer, ...], texts: Texts[ParallelText]
+    ) -> tuple[Tokenizer, ...]:
+        src, tgt = tokenizers
+        return with_marks((src, tgt), marks_needed(texts.train))
 
     @classmethod
     def build(
@@ -140,6 +150,8 @@ class TrainableTranslation(
     ) -> Self:
         src, tgt = tokenizers
         joint = src is tgt
+        marks = marks_among(src.marks)
+        most = min(recipe.data.max_len + 1, recipe.model.max_len - marks.most)
         config = TranslationConfig(
             weft_version=model_folder.VERSION,
             task="translation",
@@ -148,13 +160,14 @@ class TrainableTranslation(
             joint=joint,
             src_vocab_size=src.vocab_size,
             tgt_vocab_size=tgt.vocab_size,
-            max_src_len=(most := min(recipe.data.max_len + 1, recipe.model.max_len)),
+            max_src_len=most,
             usual_src_len=_usual_len(texts.train.src, src, most),
             single_sentences=_are_single(texts.train.src, str(recipe.data.src_lang)),
             least_ratio=_least_ratio(texts.train, src, tgt),
             kept_forms=learn_forms(texts.train.src, texts.train.tgt),
             takes_terms=recipe.data.terms > 0,
             takes_match=recipe.data.memory > 0,
+            marks=marks,
             model=recipe.model,
             tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
             tokenizer_steps={**src.steps, **tgt.steps},
@@ -211,15 +224,24 @@ class TrainableTranslation(
         self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe
     ) -> Prepared[Batch]:
         hinting = self._hinting(texts, recipe) if recipe.data.has_hints else None
-        store = self._store(stores, "train", texts.train, texts, hinting)
+        marking = None
+        if marks_needed(texts.train):
+            marking = Marking(texts.train, self.tokenizers[0], recipe.data.seed)
+        store = self._store(stores, "train", texts.train, texts, hinting, marking)
         size, seed = recipe.batches, recipe.training.seed
-        batches = Batches(store, size.tokens_per_batch, size.batch_size, seed)
+        weights = row_weights(texts.train, store)
+        batches = Batches(store, size.tokens_per_batch, size.batch_size, seed, weights)
         lost = (
             f"left out of training: {counted(n, 'pairs')} ({why})"
             for why, n in store.dropped.items()
             if n
         )
-        notes = (*lost, *_hint_notes(store, recipe.data), *self.kernel_notes())
+        notes = (
+            *lost,
+            *source_notes(texts.train, store),
+            *_hint_notes(store, recipe.data),
+            *self.kernel_notes(),
+        )
         return Prepared(batches, self._describe(store), notes)
 
     def compute_loss(self, batch: Batch) -> LossSums:
@@ -358,6 +380,7 @@ class TrainableTranslation(
         text: ParallelText,
         texts: Texts[ParallelText],
         hinting: Hinting | None = None,
+        marking: Marking | None = None,
     ) -> ParallelStore:
         return prepare_store(
             stores,
@@ -368,6 +391,7 @@ class TrainableTranslation(
             limiting_key=self.config.limiting_key,
             text_key=texts.fingerprint(text),
             hinting=hinting,
+            marking=marking,
         )
 
     def _describe(self, store: ParallelStore) -> str:

@@ -13,6 +13,7 @@ from weft.data.corpus import ParallelText, read_pairs
 from weft.data.glossary import Glossary
 from weft.data.known import KnownWords
 from weft.data.languages import direction
+from weft.data.marks import marks_among
 from weft.data.overlap import TextHashes
 from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.tokenizer import Tokenizer
@@ -227,6 +228,7 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             takes_terms=config.takes_terms,
             takes_match=config.takes_match,
             kept_forms=config.kept_forms,
+            marks=config.marks,
         )
 
     def portrait(self) -> Portrait:
@@ -353,6 +355,10 @@ def load_both_tokenizers(
     sizes = (config.src_vocab_size, config.tgt_vocab_size)
     for tokenizer, size in zip(loaded, sizes, strict=False):
         refuse_other_size(stored, tokenizer, size)
+    if marks_among(loaded[0].marks) != config.marks:
+        raise FolderError(
+            f"{stored.folder}: the marks of its config are not those of its tokenizer; restore the folder"
+        )
     return loaded[0], loaded[-1]
 
 

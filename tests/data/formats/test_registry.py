@@ -22,6 +22,7 @@ from weft.data.formats.row import PairRow
 from weft.data.formats.xml_walk import XmlWalk
 from weft.data.kind import guess_task
 from weft.data.texts import Sources, gather_pairs
+from weft.data.train_text import TrainText
 from weft.errors import DataError
 from weft.recipes.file import load_recipe
 
@@ -138,7 +139,7 @@ def test_its_pairs_are_read(path: Path) -> None:
 def test_it_is_trained_on_and_checked(path: Path) -> None:
     recipe = load_recipe(None)
     assert isinstance(recipe, TranslationRecipe)
-    sources = Sources((str(path),))
+    sources = Sources((TrainText(str(path)),))
     texts = gather_pairs(recipe.data, sources)
     sizes = [len(part) for part in (texts.train, texts.dev, texts.test) if part]
     assert (len(sizes), sum(sizes)) == (3, COUNT)

@@ -1,0 +1,145 @@
+"""A training text as a person names it, and what is known of the rows of its files.
+
+On the command line it is `FILE@WEIGHT:TAG`, where weight and tag may be left out: `news.tsv@2`,
+`bible.tsv@0.5:bible`, `bible.tsv@:bible`. A file of that very name is that file.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from weft.errors import FolderError, UsageError
+
+# a text that is read more often than that in an epoch is rather a mistake in typing
+MOST_WEIGHT = 1000
+_NAMED = re.compile(r"(?P<data>.+)@(?P<weight>[^:@]*)(?::(?P<tag>.*))?")
+_TAG = re.compile(r"\w[\w.-]{0,39}")
+_FORM = (
+    "write FILE@WEIGHT:TAG, a weight above 0 and a tag of letters and digits, of which one may be left out: "
+    "news.tsv@2, bible.tsv@0.5:bible, bible.tsv@:bible"
+)
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The worth of all rows of a file: how often an epoch reads each of them (`weight`), the
+    name that marks them for the model (`tag`), and whether a machine `made` their sources.
+    """
+
+    weight: float = 1.0
+    tag: str | None = None
+    made: bool = False
+
+    def describe(self) -> str:
+        """Say in words what differs from a plain text; "" where nothing does."""
+        said = []
+        if self.weight != 1:
+            said.append(f"weight {self.weight:g}")
+        if self.tag is not None:
+            said.append(f"tag {self.tag}")
+        if self.made:
+            said.append("sources made by a machine")
+        return ", ".join(said)
+
+
+PLAIN = Worth()
+
+
+@dataclass(frozen=True)
+class TrainText:
+    """A training text: `data` is one file, or two aligned files joined by a comma.
+
+    An epoch reads each row `weight` times. The model reads the `tag` before most of its rows, and
+    can be asked to translate as that text does. `made` says that a machine wrote the sources, which
+    the model is told, too.
+    """
+
+    data: str
+    weight: float = 1.0
+    tag: str | None = None
+    made: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a weight or a tag that cannot be."""
+        if not 0 < self.weight <= MOST_WEIGHT:
+            raise UsageError(
+                f"{self.data}: the weight {self.weight:g} is not above 0 and at most {MOST_WEIGHT}; leave a text "
+                "out that should not be read"
+            )
+        if self.tag is not None and not _TAG.fullmatch(self.tag):
+            raise UsageError(
+                f"{self.data}: the tag {self.tag!r} is not made of letters, digits, '.', '-' and '_', 40 at most"
+            )
+
+    @classmethod
+    def parse(cls, written: str) -> "TrainText":
+        """Read what stands on a command line.
+
+        Raises UsageError where behind a file that is there stands neither weight nor tag.
+        """
+        found = _NAMED.fullmatch(written)
+        if found is None or _is_there(written):
+            return cls(written)
+        data, weight, tag = found.group("data", "weight", "tag")
+        number = _number(weight)
+        if (number is None and weight) or (not weight and not tag):
+            if _is_there(data):
+                raise UsageError(f"{written}: {_FORM}")
+            return cls(written)  # a name with @ of a file that is missing
+        return cls(data, 1.0 if number is None else number, tag or None)
+
+    @property
+    def worth(self) -> Worth:
+        """Return what is known of its rows."""
+        return Worth(self.weight, self.tag, self.made)
+
+    def to_json(self) -> str | dict[str, Any]:
+        """Return the text as a run keeps it: its name alone where nothing else is said of it."""
+        if self.worth == PLAIN:
+            return self.data
+        kept: dict[str, Any] = {"data": self.data, "weight": self.weight}
+        if self.tag is not None:
+            kept["tag"] = self.tag
+        if self.made:
+            kept["made"] = True
+        return kept
+
+    @classmethod
+    def from_json(cls, kept: Any) -> "TrainText":
+        """Read what `to_json` gave. Raises FolderError for anything else."""
+        if isinstance(kept, str):
+            return cls(kept)
+        try:
+            return cls(**kept)
+        except TypeError:
+            raise FolderError(
+                f"{kept!r:.80} does not name a training text; restore the record of the run"
+            ) from None
+
+
+def parse_texts(
+    texts: str | TrainText | Iterable[str | TrainText],
+) -> tuple[TrainText, ...]:
+    """Return the texts that are named, as on a command line or as values."""
+    if isinstance(texts, str | TrainText):
+        texts = [texts]
+    return tuple(
+        text if isinstance(text, TrainText) else TrainText.parse(text) for text in texts
+    )
+
+
+def names_of(texts: Iterable[TrainText]) -> tuple[str, ...]:
+    """Return the files of texts, as they were named."""
+    return tuple(text.data for text in texts)
+
+
+def _is_there(data: str) -> bool:
+    """Return whether a name is that of a file, or of two that a comma joins."""
+    return os.path.exists(data) or all(map(os.path.exists, data.split(",")))
+
+
+def _number(written: str) -> float | None:
+    """Return a weight as a number; None where it is none."""
+    return float(written) if re.fullmatch(r"\d+(\.\d+)?|\.\d+", written) else None
