@@ -91,7 +91,7 @@ data.phrases: data.links data.scripts data.tokenizer
 data.hinting: data.corpus data.glossary data.hints data.links data.memory data.phrases data.spans data.tokenizer
 data.marks: config data.corpus data.tokenizer
 data.store: data.hinting data.marks data.tokenizer folder.durable
-data.sources: data.check data.corpus data.store
+data.sources: config data.check data.corpus data.store data.train_text
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer
 data.windows: data.batches data.store data.streams data.tokenizer
@@ -127,12 +127,14 @@ training.moving_average: training.distributed
 training.checkpoint: folder.durable folder.layout
 training.snapshots: folder.durable folder.snapshots
 training.scores:
+training.mixtures:
 training.loss_scale: training.checkpoint
 training.trackers:
 training.log: folder.durable training.checkpoint training.scores training.trackers
 training.trainer: config folder.layout kernels training.checkpoint training.distributed training.log\
- training.loss training.loss_scale training.moving_average training.optimizer training.scores training.snapshots
-training.budget: config folder.durable training.schedule training.trainer
+ training.mixtures training.loss training.loss_scale training.moving_average training.optimizer training.scores\
+ training.snapshots
+training.budget: config folder.durable training.mixtures training.schedule training.trainer
 
 predict: config data decoding engine predict
 predict.document: documents predict

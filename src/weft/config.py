@@ -4,6 +4,7 @@ A recipe holds everything that decides the result of a run, except the text.
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
@@ -37,6 +38,16 @@ class Section(BaseModel):
     )
 
 
+class MixtureSection(Section):
+    """A mixture of the sources, up to a share of the run's steps: the weights of texts by tags.
+
+    `other` stands for all texts whose tag is not named. What is not named keeps its own weight.
+    """
+
+    until: Annotated[float, Field(gt=0.0, le=1.0)]
+    weights: dict[str, Annotated[float, Field(ge=0.0, le=1000.0)]] = {}
+
+
 class PairsSection(Section):
     """The sentence pairs to train on.
 
@@ -44,6 +55,9 @@ class PairsSection(Section):
 
     `terms` and `memory` are shares of the pairs in which the model reads, beside the source, the
     translations of a few words, or that of the sentence most like it among the others.
+
+    `mixtures` weigh the sources anew, one after the other, each until its share of the steps;
+    behind the last one, the sources have their own weights again.
     """
 
     builtin: str | None = None
@@ -55,6 +69,16 @@ class PairsSection(Section):
     max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
     terms: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     memory: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    mixtures: tuple[MixtureSection, ...] = ()
+
+    @model_validator(mode="after")
+    def _mixtures_follow_each_other(self) -> "PairsSection":
+        ends = [mixture.until for mixture in self.mixtures]
+        if any(end >= after for end, after in pairwise(ends)):
+            raise ValueError(
+                f"mixtures end at {', '.join(map(str, ends))}: give each a later end than the one before"
+            )
+        return self
 
     @property
     def has_hints(self) -> bool:

@@ -37,7 +37,7 @@ import torch
 from safetensors.torch import save_file
 
 from weft.data.check import language_identification
-from weft.data.train_text import TrainText
+from weft.data.train_text import parse_texts
 from weft.errors import WeftError
 from weft.folder.model_folder import RunFolder
 from weft.kernels import torch_machine
@@ -134,7 +134,7 @@ def run(asked: dict[str, Any]) -> int:
     request = Request(
         recipe=load_recipe(None, asked["settings"]),
         out=out,
-        train=(TrainText(asked["train"]),),
+        train=parse_texts(asked["train"]),
         **{key: asked[key] for key in keys if key in asked},
     )
     try:

@@ -102,6 +102,35 @@ def test_K1_killed_in_any_phase_the_same_command_ends_the_same(
     assert {event: found for event, found in bad.items() if found} == {}
 
 
+def test_K1_killed_at_the_border_of_a_mixture_the_same_command_ends_the_same(
+    tmp_path: Path, tiny_run: Run, write_pairs: Callable[[int], str]
+) -> None:
+    """Mixtures end after steps 3 and 5 of 8: a kill before, at and behind each border."""
+    text = f"{write_pairs(210)}@2.5:a"
+    mixtures = (
+        "data.mixtures=[{until=0.38, weights={a=0.5}}, {until=0.63, weights={a=1}}]"
+    )
+    whole, events = tmp_path / "whole", str(tmp_path / "events")
+    done = tiny_run(whole, mixtures, train=text, events=events)
+    assert done.code == 0, done.said
+    progress = whole / "run" / "checkpoints" / "step-8" / "progress.json"
+    assert json.loads(progress.read_bytes())["mixture"] == 2
+    saved = [
+        n
+        for n, event in enumerate(done.events)
+        if "os.rename run/checkpoints/step-" in event
+    ]
+    for number in saved[:3]:
+        out = tmp_path / str(number)
+        killed = tiny_run(
+            out, mixtures, train=text, events=f"{out}-events", kill_at=number + 1
+        )
+        assert killed.code == -signal.SIGKILL, killed.said
+        again = tiny_run(out, mixtures, train=text)
+        assert again.code == 0, again.said
+        assert differences(out, whole) == []
+
+
 @pytest.mark.long
 def test_K1_killed_at_every_single_operation(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed

@@ -152,7 +152,7 @@ def as_older(folder: Path) -> None:
     """Make the checkpoints and the verdict those of a version that knew no lengths."""
     for path in RunFolder(folder).checkpoints.glob("step-*"):
         progress = json.loads((path / "progress.json").read_bytes())
-        del progress["lengths"]
+        del progress["lengths"], progress["mixture"]
         durable.write_json(path / "progress.json", progress)
         manifest = json.loads((path / "manifest.json").read_bytes())
         listed = manifest.pop("files")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.data.batches import Batch, Batches
 from weft.data.store import ParallelStore
 from weft.data.train_text import TrainText
 from weft.errors import UsageError
@@ -165,3 +166,53 @@ def test_weights_are_for_pairs(tmp_path: Path, tiny_settings: tuple[str, ...]) -
             recipe="causal-lm",
             settings=["data.builtin=none"],
         )
+
+
+MIXTURES = "data.mixtures=[{until=0.5, weights={bible=0}}, {until=1.0, weights={bible=3, other=0}}]"
+
+
+def test_a_run_reads_one_mixture_after_the_other(
+    train: Train,
+    tmp_path: Path,
+    texts: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    news, bible = texts
+    asked: list[set[int]] = []
+    batch = Batches.batch
+
+    def noting(self: Batches, epoch: int, position: int) -> Batch:
+        found = batch(self, epoch, position)
+        asked.append({int(row) for row in found.rows})
+        return found
+
+    steps = "training.max_steps=4"
+    monkeypatch.setattr(Batches, "batch", noting)
+    verdict = train(news, f"{bible}@:bible", settings=[MIXTURES, steps])
+    monkeypatch.undo()
+    store = ParallelStore(RunFolder(tmp_path / "out").stores / "train")
+    first_of_bible = 216 - 40  # what is held out of both files is the news', mostly
+    in_bible = {row for row in range(len(store)) if store.rows[row] >= first_of_bible}
+    of_steps = [bool(rows & in_bible) for rows in asked[-4:]]
+    assert of_steps == [False, False, True, True]
+    one, two = (note for note in verdict.notes if note.startswith("mixture "))
+    assert one.startswith("mixture 1, up to 50% of the steps: ")
+    assert "bible.en-de.tsv 3; an epoch reads " in two
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "mixtures = [{until = 0.5, weights = {bible = 0.0}}, " in card
+
+
+def test_a_mixture_of_what_is_not_there_is_refused(
+    train: Train, texts: tuple[str, str]
+) -> None:
+    news, bible = texts
+    for weights, message in (
+        ("{bib=1}", r"no text has the tag bib \(tags: bible\)"),
+        ("{bible=0, other=0}", "leaves no text to train on"),
+    ):
+        mixture = f"data.mixtures=[{{until=0.5, weights={weights}}}]"
+        with pytest.raises(UsageError, match=message):
+            train(news, f"{bible}@:bible", settings=[mixture])
+    falling = "data.mixtures=[{until=0.5}, {until=0.4}]"
+    with pytest.raises(UsageError, match="a later end"):
+        train(news, settings=[falling])

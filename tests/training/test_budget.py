@@ -243,6 +243,7 @@ def by_clock(
         pairs: int = 60,
         stop_at: int = 0,
         recipe: str | None = None,
+        tag: str | None = None,
         **more: Any,
     ) -> Any:
         clock = Clock()
@@ -262,7 +263,7 @@ def by_clock(
         asked = Request(
             load_recipe(recipe, values),
             tmp_path / out,
-            (TrainText(write_pairs(pairs)),),
+            (TrainText(write_pairs(pairs), tag=tag),),
             minutes=minutes,
             began=0.0,
             **more,
@@ -322,6 +323,39 @@ def test_stopped_or_not_it_is_bit_for_bit_the_run_without_a_clock(
     assert weights(tmp_path / "card") == weights(tmp_path / "run")
     assert by_clock("run").step == verdict.step  # has ended
     assert by_clock("run", "training.max_steps=90").step == 90
+
+
+@pytest.mark.parametrize("stop_at", [0, 23, 45])
+def test_mixtures_by_the_clock_are_those_of_the_run_without(
+    tmp_path: Path,
+    by_clock: Callable[..., Any],
+    save_recipe: Callable[[Path], Any],
+    stop_at: int,
+) -> None:
+    """Whole; killed behind the first border; killed behind the last one."""
+    mixtures = "[{until=0.37, weights={a=0.5}}, {until=0.83, weights={a=1.5}}]"
+    setting = f"data.mixtures={mixtures}"
+    decided: list[int] = []
+    path = RunFolder(tmp_path / "run").plan
+    if stop_at:
+        with pytest.raises(Interrupted):
+            by_clock("run", setting, stop_at=stop_at, tag="a")
+        before = read_time_plan(path)
+        assert before is not None
+        decided = before.borders
+        assert decided
+    steps = by_clock("run", setting, tag="a").step
+    plan = read_time_plan(path)
+    assert plan is not None
+    assert plan.borders[: len(decided)] == decided
+    shares = [border / steps for border in plan.borders]
+    if not stop_at:  # else the clock of the second start has seen nothing of the first
+        assert abs(shares[0] - 0.37) < 0.08
+        assert abs(shares[1] - 0.83) < 0.08
+    recipe, commands = save_recipe(tmp_path / "run")
+    assert commands == [[]]
+    assert by_clock("card", recipe=recipe, minutes=None, tag="a").step == steps
+    assert weights(tmp_path / "card") == weights(tmp_path / "run")
 
 
 def evaluations(folder: Path) -> list[int]:

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from weft.training import loss_scale
 from weft.training.checkpoint import Checkpoints, State
 from weft.training.log import Log
 from weft.training.loss import CrossEntropy, LossSums
+from weft.training.mixtures import Stage
 from weft.training.optimizer import build_optimizer
 from weft.training.scores import is_better
 from weft.training.snapshots import Snapshots
@@ -125,6 +126,7 @@ def build_trainer(
     batches: Batches | None = None,
     model: Seq2SeqTransformer | None = None,
     float16: bool = False,
+    stages: Sequence[Stage[Batch]] = (),
     **values: Any,
 ) -> "Trainer[Batch]":
     """A whole little run in `folder`, built from nothing as a new process would build it."""
@@ -154,6 +156,7 @@ def build_trainer(
         evaluate=evaluate,
         scales_loss=float16,
         snapshots=Snapshots(folder / "snapshots") if section.keeps_doublings else None,
+        stages=stages,
     )
 
 
@@ -515,6 +518,51 @@ def test_resumed_equals_uninterrupted(
     assert_same_state(part.state(), whole.state())
     assert metrics(tmp_path / "part") == metrics(tmp_path / "whole")
     assert [line["step"] for line in metrics(tmp_path / "part")] == list(range(1, 12))
+
+
+def in_stages() -> list[Stage[Batch]]:
+    """Three mixtures; in a run of 11 steps they end after 4, 8 and 11."""
+    ends = (0.4, 0.75, 1.0)
+    return [Stage(until, Batches(), f"{until}") for until in ends]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("stop", [3, 4, 5, 8])
+def test_resumed_across_the_border_of_a_mixture(tmp_path: Path, stop: int) -> None:
+    """Killed in the step behind that of the last checkpoint, before a border, at it and behind
+    it.
+    """
+    every = in_stages()
+    plan = Plan(11, 1, 1)
+    scores = raise_at(99, Interrupted("never"))
+    whole = build_trainer(tmp_path / "whole", plan, scores, stages=every)
+    whole.run()
+    part = build_trainer(
+        tmp_path / "part", plan, raise_at(stop, Interrupted("now")), stages=in_stages()
+    )
+    with pytest.raises(Interrupted):
+        part.run()
+    again = build_trainer(tmp_path / "part", plan, scores, stages=in_stages())
+    again.run()
+    assert_same_state(again.state(), whole.state())
+    assert metrics(tmp_path / "part") == metrics(tmp_path / "whole")
+    # each mixture begins an epoch of its own, and no epoch is read twice
+    asked = [stage.batches.asked for stage in every]  # type: ignore[attr-defined]
+    assert asked == [
+        [(0, 0), (0, 1), (0, 2), (0, 3)],
+        [(1, 0), (1, 1), (1, 2), (1, 3)],
+        [(2, 0), (2, 1), (2, 2)],
+    ]
+
+
+def test_a_longer_run_goes_back_to_the_mixture_of_its_share(tmp_path: Path) -> None:
+    first = build_trainer(tmp_path, Plan(11, 99, 3), stages=in_stages())
+    first.run()
+    assert first.progress.mixture == 2
+    longer = in_stages()
+    again = build_trainer(tmp_path, Plan(40, 99, 3), stages=longer)
+    again.run()
+    taken = [len(stage.batches.asked) for stage in longer]  # type: ignore[attr-defined]
+    assert taken == [16 - 11, 30 - 16, 40 - 30]
 
 
 @pytest.mark.parametrize("stops", [(3,), (2, 5, 6), (4,)], ids=str)

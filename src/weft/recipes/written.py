@@ -45,7 +45,7 @@ def _lines(tree: Mapping[str, Any], path: str) -> Iterator[str]:
     if path and (values or not sections):
         yield f"\n[{path}]"
     for key, value in values.items():
-        yield f"{_quoted_key(key)} = {_written(value)}"
+        yield f"{_quoted_key(key)} = {written_value(value)}"
     for key, section in sections.items():
         name = _quoted_key(key)
         yield from _lines(section, f"{path}.{name}" if path else name)
@@ -54,13 +54,16 @@ def _lines(tree: Mapping[str, Any], path: str) -> Iterator[str]:
 def _quoted_key(key: str) -> str:
     """Return a key bare where TOML takes it so, else as a string."""
     is_bare = key.replace("_", "").isalnum() and key.isascii()
-    return key if is_bare else _written(key)
+    return key if is_bare else written_value(key)
 
 
-def _written(value: Any) -> str:
+def written_value(value: Any) -> str:
     """Return a value in TOML, which has no null: the recipes say "none" for it."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(written_value, value))}]"
+    if isinstance(value, Mapping):
+        pairs = [f"{_quoted_key(key)} = {written_value(value[key])}" for key in value]
+        return f"{{{', '.join(pairs)}}}"
     if value is None:
         value = "none"
     # JSON and TOML write strings, numbers and booleans alike, but for the character DEL

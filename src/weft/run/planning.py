@@ -33,6 +33,7 @@ from weft.training.budget import (
 from weft.training.checkpoint import Checkpoints
 from weft.training.distributed import World, clip_gradients
 from weft.training.log import evaluation_seconds, roughly, seconds_left
+from weft.training.mixtures import AnyBatches
 from weft.training.optimizer import build_optimizer
 from weft.training.schedule import (
     about_long_warmup,
@@ -40,7 +41,7 @@ from weft.training.schedule import (
     as_options,
     shorter_warmup,
 )
-from weft.training.trainer import AnyBatches, Plan
+from weft.training.trainer import Plan
 
 EPOCHS = 30  # how often the text is read where the recipe sets no max_steps
 FEWEST_STEPS, MOST_STEPS = 500, 100_000
@@ -59,6 +60,7 @@ class Planned:
     plan: Plan
     costs: Costs
     keeper: Budget | None = None
+    borders: tuple[int, ...] = ()  # of mixtures, as far as the clock has decided them
     notes: tuple[str, ...] = ()
 
     def length(self, step: int, metrics: Path | None, evaluates: bool) -> str:
@@ -120,7 +122,7 @@ def choose_plan(
     notes = _replaced(request, recipe.training, by_clock)
     if not is_resumed:
         notes += _factor_notes(recipe.training)
-    return Planned(settings, plan, costs, keeper, notes)
+    return Planned(settings, plan, costs, keeper, tuple(by_clock.borders), notes)
 
 
 def make_plan(recipe: Recipe, batches: AnyBatches[Any], texts: Texts[Any]) -> Plan:

@@ -41,11 +41,18 @@ from weft.run.record import RunRecord
 from weft.run.request import Request
 from weft.tasks.choice import TASKS
 from weft.tasks.detecting import profiles_in
-from weft.tasks.trainable import TrainableTask, fill, read_tokenizers, write_tokenizers
+from weft.tasks.trainable import (
+    Prepared,
+    TrainableTask,
+    fill,
+    read_tokenizers,
+    write_tokenizers,
+)
 from weft.training.distributed import World
 from weft.training.log import Log
 from weft.training.memory import free_bytes, parts_to_fit, recompute_layers
-from weft.training.trainer import AnyBatches, Evaluate
+from weft.training.mixtures import AnyBatches, Stage
+from weft.training.trainer import Evaluate
 
 AnyTask = TrainableTask[Any, Any, Any]
 _FEW_ROWS = 200  # that a model may learn to the cost of all else
@@ -71,6 +78,9 @@ class Training:
     task: AnyTask
     tokenizers: tuple[Tokenizer, ...]
     batches: AnyBatches[Any]
+    stages: tuple[
+        Stage[Any], ...
+    ]  # of which these batches are the first's, if there are any
     evaluate: Evaluate | None
     parts: int  # into which each batch is cut, where memory asks for it
     planned: Planned
@@ -148,7 +158,8 @@ def prepare(
     encoded = task.prepare(folder.stores, texts, recipe)
     evaluate = task.dev_evaluation(folder, texts, recipe)
     with torch_machine.computing(machine):  # by the steps that training will take
-        parts = _choose_parts(folder, recipe, task, encoded.batches, world, log)
+        largest = _largest_of(encoded)
+        parts = _choose_parts(folder, recipe, task, largest, world, log)
         work = Workload(recipe, task, encoded.batches, texts, parts)
         planned = choose_plan(request, is_resumed, work, world)
     notes = (
@@ -163,6 +174,7 @@ def prepare(
         task=task,
         tokenizers=tokenizers,
         batches=encoded.batches,
+        stages=encoded.stages,
         evaluate=evaluate,
         parts=parts,
         planned=planned,
@@ -286,6 +298,12 @@ def _choose_parts(
             f"note: each batch is computed in {parts} parts, as {free / 1e9:.1f} GB of memory are free"
         )
     return parts
+
+
+def _largest_of(encoded: Prepared[Any]) -> AnyBatches[Any]:
+    """Return the batches of the stage that has the largest batch in its first epoch."""
+    every = [stage.batches for stage in encoded.stages] or [encoded.batches]
+    return max(every, key=lambda batches: int(batches.sizes(0).max()))
 
 
 def _choose_tokenizers(

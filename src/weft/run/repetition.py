@@ -5,17 +5,18 @@ lengthened, but one command for each length does. A run by the clock is repeated
 plan that the clock has decided.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.config import Recipe
+from weft.config import Recipe, TranslationRecipe
 from weft.data.check.finding import counted
 from weft.folder import durable
 from weft.folder.layout import RunFolder
 from weft.recipes.file import build_recipe, with_values
 from weft.recipes.problems import as_written
-from weft.recipes.written import as_toml
+from weft.recipes.written import as_toml, written_value
 from weft.run.begun import read_record
 from weft.run.record import Verdict, read_verdict
 from weft.training.budget import TimePlan, read_time_plan
@@ -47,9 +48,10 @@ class Part:
 class Repetition:
     """The settings that repeat a run: those of its first part, then those of each later one.
 
-    `recipe` is that of the first part, `planned` the keys of `training` in which it differs from
-    the run's latest recipe. Without `parts` no settings repeat the run: some steps were taken
-    before the clock had decided its length, and are not those of the length that came.
+    `recipe` is that of the first part, `planned` the keys in which it differs from the run's latest
+    recipe, those of `training` without that name before them. Without `parts` no settings repeat
+    the run: some steps were taken before the clock had decided its length, and are not those of the
+    length that came.
     """
 
     recipe: Recipe
@@ -156,9 +158,11 @@ def repetition_of(folder: RunFolder, verdict: Verdict) -> Repetition | None:
         for key, value in wanted.items():
             if getattr(recipe.training, key) != value:
                 planned[key] = value
+        if parts and (mixtures := _mixtures_by(by_clock, recipe, parts[0].max_steps)):
+            planned["data.mixtures"] = mixtures
     if len(parts) > 1:
         planned |= parts[0].settings
-    values = {f"training.{key}": value for key, value in planned.items()}
+    values = {_full_key(key): value for key, value in planned.items()}
     repeated = with_values(recipe, values)
     return Repetition(repeated, planned, parts, by_clock is not None)
 
@@ -239,12 +243,41 @@ def _machine_choices(folder: RunFolder, recipe: Recipe) -> dict[str, Any]:
     return {key: machine[key] for key in opened}
 
 
+def _mixtures_by(
+    by_clock: TimePlan, recipe: Recipe, max_steps: int
+) -> list[dict[str, Any]]:
+    """Return the mixtures of a run, each ending where the clock has ended it, if it has some.
+
+    A mixture that no step was taken of is left out.
+    """
+    if not isinstance(recipe, TranslationRecipe):
+        return []
+    borders = [*by_clock.borders, max_steps]
+    found: list[dict[str, Any]] = []
+    before = 0
+    for mixture, border in zip(recipe.data.mixtures, borders, strict=False):
+        if border > before:
+            kept = mixture.model_dump(mode="json")
+            found.append({**kept, "until": min(border / max_steps, 1.0)})
+        before = max(before, border)
+    return found
+
+
 def _options(settings: Mapping[str, Any]) -> str:
-    """Return keys of `training` as --set options."""
-    return " ".join(
-        f"--set training.{key}={_shown(value)}" for key, value in settings.items()
-    )
+    """Return keys as --set options."""
+    return " ".join(_option(key, value) for key, value in settings.items())
 
 
-def _shown(value: Any) -> str:
-    return as_written(value) if value is None else str(value)
+def _option(key: str, value: Any) -> str:
+    """Return a key as a --set option."""
+    shown = str(value)
+    if isinstance(value, list):
+        return f"--set {shlex.quote(f'{_full_key(key)}={written_value(value)}')}"
+    if value is None:
+        shown = as_written(value)
+    return f"--set {_full_key(key)}={shown}"
+
+
+def _full_key(key: str) -> str:
+    """Return a key of `training` with that name before it."""
+    return key if "." in key else f"training.{key}"

@@ -182,6 +182,8 @@ def _build_trainer(
         lengths_before=lengths_before,
         size_keys=size_keys(recipe),
         snapshots=snapshots,
+        stages=training.stages,
+        borders=planned.borders,
     )
 
 

@@ -34,7 +34,8 @@ from weft.predict.parameters import Parameters, stored_shapes
 from weft.predict.quality import Quality
 from weft.tasks.task import Task
 from weft.training.loss import LossSums
-from weft.training.trainer import AnyBatches, Evaluate
+from weft.training.mixtures import AnyBatches, Stage
+from weft.training.trainer import Evaluate
 
 # rows that are scored to foresee how long all take, and seconds that suffice
 PIECES = (1, 8, 64)
@@ -51,12 +52,15 @@ F = TypeVar("F", bound=FolderConfig)
 class Prepared(Generic[B]):
     """A run's training batches; `description` says what they are of.
 
+    They are those of the first of the `stages`, if the run has some.
+
     `notes` say what was left out, and what of the model has no native code.
     """
 
     batches: AnyBatches[Any]
     description: str
     notes: tuple[str, ...] = ()
+    stages: tuple[Stage[Any], ...] = ()
 
 
 class TrainableTask(Task[R, C], Generic[R, C, B]):

@@ -27,7 +27,7 @@ from weft.data.known import KnownWords
 from weft.data.languages import UNKNOWN, direction, how_to_name
 from weft.data.marks import Marking, marks_among, marks_needed, with_marks
 from weft.data.segment import split_sentences
-from weft.data.sources import row_weights, source_notes
+from weft.data.sources import mixtures_of, source_notes
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.texts import Texts
 from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
@@ -75,6 +75,7 @@ from weft.tasks.translation import (
     section_of,
 )
 from weft.training.loss import CrossEntropy, LossSums, twice
+from weft.training.mixtures import Stage
 
 Seq2Seq = Seq2SeqTransformer | Seq2SeqRecurrent
 _NEARLY_ALL = 0.95  # share of single sentences
@@ -229,8 +230,12 @@ class TrainableTranslation(
             marking = Marking(texts.train, self.tokenizers[0], recipe.data.seed)
         store = self._store(stores, "train", texts.train, texts, hinting, marking)
         size, seed = recipe.batches, recipe.training.seed
-        weights = row_weights(texts.train, store)
-        batches = Batches(store, size.tokens_per_batch, size.batch_size, seed, weights)
+        sizes = (size.tokens_per_batch, size.batch_size, seed)
+        stages = []
+        for mixture in mixtures_of(texts.train, recipe.data.mixtures):
+            batches = Batches(store, *sizes, mixture.rows(texts.train, store))
+            said = mixture.describe(texts.train, store)
+            stages.append(Stage(mixture.until, batches, said))
         lost = (
             f"left out of training: {counted(n, 'pairs')} ({why})"
             for why, n in store.dropped.items()
@@ -239,10 +244,12 @@ class TrainableTranslation(
         notes = (
             *lost,
             *source_notes(texts.train, store),
+            *_stage_notes(stages),
             *_hint_notes(store, recipe.data),
             *self.kernel_notes(),
         )
-        return Prepared(batches, self._describe(store), notes)
+        first = stages[0].batches
+        return Prepared(first, self._describe(store), notes, tuple(stages))
 
     def compute_loss(self, batch: Batch) -> LossSums:
         device = torch.device(self.machine.device)
@@ -445,6 +452,15 @@ class DevEvaluation:
             "dev_loss": loss,
             "dev_perplexity": perplexity(loss, 1),
         }
+
+
+def _stage_notes(stages: Sequence[Stage[Batch]]) -> Iterator[str]:
+    """Say which mixture of the sources is read up to which share of the steps."""
+    if len(stages) == 1:
+        return
+    for number, stage in enumerate(stages, start=1):
+        until = f"up to {stage.until:.0%} of the steps"
+        yield f"mixture {number}, {until}: {stage.description}"
 
 
 def _hint_notes(store: ParallelStore, data: PairsSection) -> Iterator[str]:

@@ -8,7 +8,7 @@ there on nothing depends on the clock.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from weft.config import TrainingSection
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
+from weft.training.mixtures import borders_of
 from weft.training.schedule import learning_rate, peak_rate
 from weft.training.trainer import OPEN, Plan
 
@@ -64,7 +65,9 @@ class TimePlan:
     without a clock; None where an earlier version wrote the plan. `max_steps` is None until the
     decay begins. `later_eval_every` takes the place of `eval_every` in a run that got another
     number of steps than the clock had decided. `decisions` says when what was decided: `step`,
-    `seconds` of the run's time that were used, `decay_begins`, `max_steps`.
+    `seconds` of the run's time that were used, `decay_begins`, `max_steps`. `borders` are the steps
+    after which mixtures have ended (`weft.training.mixtures`), those that are to come once the
+    number of steps is decided.
     """
 
     minutes: float
@@ -78,6 +81,7 @@ class TimePlan:
     decisions: list[dict[str, Any]] = field(default_factory=list)
     usual_steps: int | None = None
     later_eval_every: int | None = None
+    borders: list[int] = field(default_factory=list)
 
     def applied(self, settings: TrainingSection) -> TrainingSection:
         """Return the settings with the plan's schedule."""
@@ -108,6 +112,7 @@ class TimePlan:
             max_steps=plan.max_steps,
             later_eval_every=plan.eval_every,
             save_every=plan.save_every,
+            borders=[],
         )
 
     def as_settings(self, max_steps: int | None) -> dict[str, Any]:
@@ -299,6 +304,7 @@ class Budget:
         self._marks: list[float] = []
         self._evaluations: list[float] = []
         self._paused = 0.0
+        self._shares: Sequence[float] = ()
 
     def begin(self, used: float, evaluations: list[float]) -> None:
         """Count the seconds that earlier starts of the run have used; from now on steps are
@@ -324,6 +330,23 @@ class Budget:
             return 0
         self._fix_steps(step, steps)
         return steps
+
+    def passed(self, step: int, shares: Sequence[float]) -> list[int]:
+        """Return the borders between mixtures up to `step`: a mixture ends where its share of the
+        steps that are expected in all is reached.
+        """
+        self._shares = shares
+        found = self.plan.borders
+        expected = self.expected(step)
+        ended = [*found]
+        for share in shares[len(found) : -1]:
+            if step < round(share * expected):
+                break
+            ended.append(max([step, *ended[-1:]]))
+        if ended != found:
+            self.plan = replace(self.plan, borders=ended)
+            durable.write_json(self.path, asdict(self.plan))
+        return [border for border in ended if border <= step]
 
     @property
     def elapsed(self) -> float:
@@ -389,7 +412,8 @@ class Budget:
         return (max_steps - step) * self._seconds_a_step() + evaluating + self._ending()
 
     def _fix_steps(self, step: int, steps: int) -> None:
-        self.plan = replace(self.plan, max_steps=steps)
+        ends = borders_of(self._shares, steps, self.plan.borders, step)
+        self.plan = replace(self.plan, max_steps=steps, borders=ends)
         self._add_decision(step, step + 1, steps)
 
     def _add_decision(

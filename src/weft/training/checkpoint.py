@@ -28,9 +28,9 @@ MODEL, OPTIMIZER, PROGRESS = (
     "progress.json",
 )
 # of the files above, kept in the manifest; all from the oldest on are read
-FORMAT, OLDEST_FORMAT = 5, 3
+FORMAT, OLDEST_FORMAT = 6, 3
 # fields of the progress that came with a later format
-SINCE = {"unlogged_loss": 4, "unlogged_steps": 4, "lengths": 5}
+SINCE = {"unlogged_loss": 4, "unlogged_steps": 4, "lengths": 5, "mixture": 6}
 LATEST, DAMAGED, FAILURE = "latest", "damaged-", "failure.json"
 
 
@@ -41,7 +41,8 @@ class Progress:
     `epoch` and `position` are those of the next micro-batch. `evaluation_due` where the evaluation
     that belongs to `step` was put off by a signal. `loss_scale`, set after the step `scale_set`, is
     what gradients in float16 are multiplied with; else 1. `unlogged_loss` is the sum over the
-    `unlogged_steps` since the last logged mean. `lengths` are those that the run has had, one
+    `unlogged_steps` since the last logged mean. `mixture` is the number of that of the last step
+    (`weft.training.mixtures`). `lengths` are those that the run has had, one
     after the other: the steps `after` which each counted, its `max_steps` (None: the clock has not
     decided), `eval_every` and `patience`.
     """
@@ -59,6 +60,7 @@ class Progress:
     scale_set: int = 0
     unlogged_loss: float = 0.0
     unlogged_steps: int = 0
+    mixture: int = 0
     lengths: list[dict[str, int | None]] = field(default_factory=list)
 
     def begin_length(

@@ -17,7 +17,6 @@ from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.config import TrainingSection
@@ -29,6 +28,7 @@ from weft.training.distributed import World, clip_gradients, copy_into, full_ten
 from weft.training.log import Log, StepFacts
 from weft.training.loss import LossSums
 from weft.training.loss_scale import LossScaler
+from weft.training.mixtures import AnyBatches, Stage, borders_of, stage_after
 from weft.training.moving_average import MovingAverage
 from weft.training.optimizer import (
     load_optimizer_tensors,
@@ -56,19 +56,6 @@ class AnyBatch(Protocol):
 
 
 B = TypeVar("B", bound=AnyBatch)
-B_co = TypeVar("B_co", bound=AnyBatch, covariant=True)
-
-
-class AnyBatches(Protocol[B_co]):
-    """The micro-batches of any task, by epoch and position.
-
-    A place, in this file, is such a pair: (epoch, position), both from 0. The sizes of an epoch's
-    batches are known without making them.
-    """
-
-    def num_batches(self, epoch: int) -> int: ...
-    def sizes(self, epoch: int) -> NDArray[np.int64]: ...
-    def batch(self, epoch: int, position: int) -> B_co: ...
 
 
 @dataclass(frozen=True)
@@ -92,6 +79,7 @@ class Timekeeper(Protocol):
     def begin(self, used: float, evaluations: list[float]) -> None: ...
     def evaluated(self, seconds: float) -> None: ...
     def decide(self, step: int) -> int: ...
+    def passed(self, step: int, shares: Sequence[float]) -> list[int]: ...
     def reconsider(self, step: int) -> int: ...
 
 
@@ -126,16 +114,20 @@ class Trainer(Generic[B]):
         lengths_before: Sequence[Mapping[str, int | None]] = (),
         size_keys: str = "batches.tokens_per_batch",
         snapshots: Snapshots | None = None,
+        stages: Sequence[Stage[B]] = (),
+        borders: Sequence[int] = (),
     ) -> None:
         """Set up the trainer.
 
         `rate` gives the learning rate of a step in a run of so many. Each micro-batch is cut into
         `parts`, where memory asks for it. `scales_loss` is for products in float16
         (`weft.training.loss_scale`). `lengths_before` are the lengths of a run whose checkpoints do
-        not say them. `size_keys` make a micro-batch smaller.
+        not say them. `size_keys` make a micro-batch smaller. In the place of `batches`, each of the
+        `stages` has its own; `borders` are those between them that a clock has decided.
         """
         self.model = model
-        self.batches = batches
+        self.stages = stages or (Stage(1.0, batches),)
+        self.borders = list(borders)
         self.optimizer = optimizer
         self.settings = settings
         self.plan = plan
@@ -281,12 +273,19 @@ class Trainer(Generic[B]):
             )
 
     def _ask_the_clock(self) -> None:
-        """Decide whether the decay begins now; the first process decides for all."""
+        """Decide whether a mixture ends now, and whether the decay begins.
+
+        The first process decides for all.
+        """
         keeper, step = self.timekeeper, self.progress.step
-        decided = (
-            keeper.decide(step) if keeper is not None and self.world.is_first else 0
-        )
-        if steps := int(self.world.all_reduce(decided)[0]):
+        decided = num_passed = 0
+        if keeper is not None and self.world.is_first:
+            num_passed = len(keeper.passed(step, self._shares))
+            decided = keeper.decide(step)
+        decided, num_passed = map(int, self.world.all_reduce(decided, num_passed))
+        self.borders += [step] * (num_passed - len(self.borders))
+        if steps := decided:
+            self.borders = borders_of(self._shares, steps, self.borders, step)
             self.plan = replace(self.plan, max_steps=steps, is_open=False)
             self.progress.decide_length(steps)
             self.log.planned(step, steps)
@@ -322,7 +321,34 @@ class Trainer(Generic[B]):
             self.checkpoints.save(state)
             self.saved(self.progress)
 
+    @property
+    def batches(self) -> AnyBatches[B]:
+        """Return the batches of the mixture that is being read."""
+        return self.stages[self.progress.mixture].batches
+
+    @property
+    def _shares(self) -> list[float]:
+        return [stage.until for stage in self.stages]
+
+    def _choose_mixture(self) -> None:
+        """Begin an epoch of another mixture where the next step is of one."""
+        here = self.progress
+        found = self.borders
+        if not self.plan.is_open:
+            found = borders_of(self._shares, self.plan.max_steps, self.borders)
+        number = stage_after(here.step, found)
+        if number == here.mixture:
+            return
+        here.mixture = number
+        if here.position:
+            here.epoch, here.position = here.epoch + 1, 0
+        which = f"mixture {number + 1} of {len(self.stages)}"
+        self.log.note(
+            f"step {here.step:,}: {which} begins: {self.stages[number].description}"
+        )
+
     def _take_step(self) -> None:
+        self._choose_mixture()
         started = time.perf_counter()
         places = [self._next_place() for _ in range(self.settings.grad_accum_steps)]
         mine = [
