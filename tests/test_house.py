@@ -69,6 +69,8 @@ data.nearness:
 data.numbers: data.languages
 data.substitution: data.languages
 data.near_index: data.nearness
+data.masked: data.nearness
+data.mono: data.corpus data.languages
 data.memory: data.base data.corpus data.formats data.languages data.near_index data.nearness data.substitution
 data.json_lines: data.formats data.glossary data.memory
 data.documents: data.base data.formats data.split

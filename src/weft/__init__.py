@@ -137,6 +137,10 @@ def train(
     dev: str | None = None,
     test: str | None = None,
     glossary: str | None = None,
+    mono: Sequence[str] = (),
+    rounds: int = 1,
+    beam: bool = False,
+    denoise: bool = False,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
     fresh: bool = False,
@@ -152,8 +156,9 @@ def train(
     `recipe` is a packaged recipe's name or a TOML file, `settings` are "section.key=value" strings,
     `train`, `dev`, `test` and `glossary` name files as on the command line, `train` also with
     weights and tags (`news.tsv@2`, or a `TrainText`); `fresh`, `allow_data_change` and
-    `allow_bad_data` are its flags. The run ends within `minutes`. Raises weft.errors.WeftError, by
-    kind.
+    `allow_bad_data` are its flags. `mono` has texts in one language of the pairs (`yo=news.txt`),
+    which `rounds`, `beam` and `denoise` are about. The run, or all of its steps, ends within
+    `minutes`. Raises weft.errors.WeftError, by kind.
     """
     from weft.packages import require_torch
 
@@ -179,7 +184,15 @@ def train(
             minutes=minutes,
             began=began,
         )
-        return run_training(request, quiet=quiet)
+        if not mono:
+            return run_training(request, quiet=quiet)
+        from weft.data.mono import MonoText
+        from weft.run.course.course import train_in_steps
+        from weft.run.course.material import MonoUse
+
+        texts = tuple(map(MonoText.parse, mono))
+        use = MonoUse(texts, rounds, beam, denoise)
+        return train_in_steps(request, use, quiet=quiet)
 
 
 def finish(folder: str | Path, *, quiet: bool = False) -> "Verdict":

@@ -27,6 +27,7 @@ EXAMPLES = {
         "weft train memory.tmx",
         "weft train a.en,a.de --recipe en-de --output runs/mine",
         "weft train reviews.csv --set data.label_column=stars",
+        "weft train pairs.tsv --mono yo=news.txt --output runs/yo",
     ),
     "finish": ("weft finish runs/mine",),
     "translate": (
@@ -115,6 +116,7 @@ VALUES = {
     "--host": "ADDRESS",
     "--kernels": "NAME",
     "--keys": "FILE",
+    "--mono": "LANG=FILE",
     "--log-level": "LEVEL",
     "--new-key": "NAME",
     "--precision": "NAME",

@@ -19,8 +19,10 @@ from weft.cli.recipe import (
     refuse_two_sides,
     usual_folder,
 )
+from weft.cli.streams import progress
 from weft.console import stages
 from weft.console.wording import say_lines
+from weft.data.mono import MonoText
 from weft.data.train_text import names_of, parse_texts
 from weft.errors import LeftAtOnce, UsageError
 from weft.folder.layout import RunFolder, is_finished, refuse_no_folder
@@ -70,6 +72,37 @@ Glossary = Annotated[
     typer.Option(
         "--glossary",
         help="Terms to mark in a share of the pairs (data.terms): TSV, CSV or TBX.",
+    ),
+]
+Mono = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mono",
+        help="More text in one language of the pairs, a sentence a line, as yo=news.txt; repeatable. It is used in "
+        "several steps, what helps on dev.",
+    ),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        "--rounds",
+        min=1,
+        metavar="N",
+        help="With --mono: rounds of back-translation, each by the models of the one before. Default: 1.",
+    ),
+]
+Beam = Annotated[
+    bool,
+    typer.Option(
+        "--beam",
+        help="With --mono: write the other side by a beam rather than by samples.",
+    ),
+]
+Denoise = Annotated[
+    bool,
+    typer.Option(
+        "--denoise",
+        help="With --mono: try to start from a model that restores text with masked spans.",
     ),
 ]
 StartFrom = Annotated[
@@ -131,6 +164,10 @@ def train(
     dev: Dev = None,
     test: Test = None,
     glossary: Glossary = None,
+    mono: Mono = None,
+    rounds: Rounds = None,
+    beam: Beam = False,
+    denoise: Denoise = False,
     start_from: StartFrom = None,
     settings: Settings = None,
     fresh: Fresh = False,
@@ -154,7 +191,12 @@ def train(
     if recipe is None:
         refuse_two_sides(texts, settings or ())
     terms = _only_glossary(glossary or ())
-    refuse_missing_text([*texts, dev, test, terms])
+    more = tuple(map(MonoText.parse, mono or ()))
+    if not more and (rounds or beam or denoise):
+        raise UsageError(
+            "--rounds, --beam and --denoise are for text in one language; give --mono, too"
+        )
+    refuse_missing_text([*texts, dev, test, terms, *(text.data for text in more)])
     out = output or usual_folder(texts, recipe)
     if is_first_process():
         for line in (*chosen.said, *columns_read(chosen.recipe, texts)):
@@ -182,8 +224,18 @@ def train(
             minutes=minutes,
             began=began,
         )
-        with saying_what_is_lost(out):
-            verdict = run_training(request, verbose=verbose)
+        if more:
+            from weft.run.course.course import train_in_steps
+            from weft.run.course.material import MonoUse
+
+            use = MonoUse(more, rounds or 1, beam, denoise)
+            with saying_what_is_kept():
+                verdict = train_in_steps(
+                    request, use, verbose=verbose, progress=progress
+                )
+        else:
+            with saying_what_is_lost(out):
+                verdict = run_training(request, verbose=verbose)
     say_ended(verdict, chosen.recipe.task, out)
 
 
@@ -237,6 +289,17 @@ def saying_what_is_lost(out: Path) -> Iterator[None]:
             raise
         raise LeftAtOnce(
             "left at once; nothing was saved yet, and the same command begins again"
+        ) from None
+
+
+@contextlib.contextmanager
+def saying_what_is_kept() -> Iterator[None]:
+    """Raise LeftAtOnce in the place of a KeyboardInterrupt: the steps that are done are kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise LeftAtOnce(
+            "left at once; the steps that are done are kept, and the same command goes on"
         ) from None
 
 

@@ -66,6 +66,8 @@ class RunFolder:
         self.translations = self.distilled / "translations.jsonl"
         self.distilled_src = self.distilled / "source.txt"
         self.distilled_tgt = self.distilled / "target.txt"
+        # the steps of a command with text in one language
+        self.course = folder / "course"
 
 
 def is_pack(path: str | Path) -> bool:
@@ -205,6 +207,8 @@ def _why_no_model(folder: Path) -> str:
         return (
             "its model is not finished; run the same `weft distill` again to continue"
         )
+    if files.course.is_dir() and not files.recipe.is_file():
+        return "its steps are not finished; run the same `weft train` with --mono again to continue"
     if files.recipe.is_file():
         is_saved = any(files.checkpoints.glob("step-*"))
         if not is_saved and (reason := why_refused(files.verdict)):

@@ -76,12 +76,26 @@ def backtranslate(
     done, `progress` as in `weft.run.distillation.distill`. Raises WeftError, by kind.
     """
     maker = Maker.open(folder, search or Search(), "translate text to learn from")
-    langs = (maker.config.src_lang, maker.config.tgt_lang)
-    text = read_sources(mono, *langs)
+    text = read_sources(mono, maker.config.src_lang, maker.config.tgt_lang)
     if not text.lines:
         raise DataError(
             f"{', '.join(mono)}: no sentence to translate; write one on each line"
         )
+    return make_pairs(maker, text, output, note, progress)
+
+
+def make_pairs(
+    maker: Maker,
+    text: SourceText,
+    output: Path,
+    note: Callable[[str], None],
+    progress: Progress = no_bar,
+    is_turned: bool = False,
+) -> MadePairs:
+    """Let a model translate sentences, and write pairs as `backtranslate` does; where `is_turned`,
+    the sentence is the source and the translation the target.
+    """
+    tgt_lang, src_lang = maker.config.src_lang, maker.config.tgt_lang
     count = len(text.lines) * maker.search.times
     searched = maker.search.describe()
     facts = {
@@ -100,11 +114,13 @@ def backtranslate(
         notes = (*reading_notes(text), *left_out_notes(left_out, count))
         if not pairs:
             raise DataError(
-                f"no pair to learn from: {'; '.join(notes)}; is the text in {langs[0]}, which {folder} reads?"
+                f"no pair to learn from: {'; '.join(notes)}; is the text in {tgt_lang}, which {maker.folder} reads?"
             )
-        tgt_lang, src_lang = langs
         rows = [_heads(src_lang, tgt_lang, pairs), *pairs]
-        durable.write_text(output, "".join(f"{src}\t{tgt}\n" for src, tgt in rows))
+        turned = slice(None, None, -1 if is_turned else 1)
+        durable.write_text(
+            output, "".join("\t".join(row[turned]) + "\n" for row in rows)
+        )
     return MadePairs(output, src_lang, tgt_lang, len(pairs), left_out, notes)
 
 

@@ -61,13 +61,15 @@ def refuse_foreign(out: Path) -> None:
 def _is_barely_begun(folder: RunFolder) -> bool:
     """Return whether a folder is empty, or holds only what a run leaves before its first file.
 
-    Before that file a teacher may have translated.
+    Before that file a teacher may have translated, or the steps of a course have been gone.
     """
     if any(path != folder.folder for path in folder.model_folder.iterdir()):
         return False
     early = {folder.lock}
     if folder.distilled.is_dir():
         early |= {folder.distilled, folder.verdict}
+    if folder.course.is_dir():
+        early |= {folder.course, folder.verdict}
     inside = [*folder.folder.iterdir()] if folder.folder.is_dir() else []
     return all(
         path in early or path.name.startswith(durable.TEMPORARY) for path in inside
@@ -231,7 +233,7 @@ def _begin(folder: RunFolder, facts: Mapping[str, Any]) -> None:
     """
     durable.make_folder(folder.folder)
     for path in folder.folder.iterdir():
-        if path in (folder.lock, folder.distilled):
+        if path in (folder.lock, folder.distilled, folder.course):
             continue
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -37,7 +37,8 @@ Settings = Mapping[str, int | float]
 class TrainedRun:
     """A run that a model is made of: where it is, what it has kept, and what trains it.
 
-    `is_stopped` says that it is not at its end.
+    `is_stopped` says that it is not at its end, `is_step` that it is one of several, and what comes
+    next is not for it to say.
     """
 
     folder: RunFolder
@@ -46,6 +47,7 @@ class TrainedRun:
     record: RunRecord
     log: Log
     is_stopped: bool = False
+    is_step: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -100,9 +102,9 @@ def publish(
         seconds += sum(evaluation_seconds(folder.metrics))
         seconds *= _share_ahead(run, judged.anew)
         seconds += time.monotonic() - began
-    advice = _advice(run, judged, seconds)
-    for line in [*judged.lines(), *advice]:
-        run.log.note(line)
+    if not run.is_step:
+        for line in [*judged.lines(), *_advice(run, judged, seconds)]:
+            run.log.note(line)
 
 
 def _tell_settings(repetition: Repetition | None, verdict: Verdict, log: Log) -> None:

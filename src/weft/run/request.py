@@ -24,7 +24,8 @@ class Request:
     on with other text. `teacher` says what wrote the text (`weft.run.distillation`); it is kept
     with the run and the model. `notes` are said and kept beside those of the text. `minutes` is
     how long the run may take, counted from `began` (time.monotonic): the clock then plans its
-    steps and its schedule (`weft.training.budget`).
+    steps and its schedule (`weft.training.budget`). The run `is_step` of something longer, which
+    says what comes next.
     """
 
     recipe: Recipe
@@ -42,6 +43,7 @@ class Request:
     notes: tuple[str, ...] = ()
     minutes: float | None = None
     began: float = field(default_factory=time.monotonic)
+    is_step: bool = False
 
     @classmethod
     def by_name(
@@ -65,6 +67,10 @@ class Request:
         if is_distilled and self.teacher is None:
             raise UsageError(
                 f"{self.out} holds a teacher's translations; continue with weft distill, or give another --output"
+            )
+        if folder.course.is_dir() and not folder.recipe.is_file():
+            raise UsageError(
+                f"{self.out} holds the steps of a command with --mono; continue with that, or give another --output"
             )
         if self.fresh:
             return self

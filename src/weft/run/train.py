@@ -94,7 +94,14 @@ def train(
         with torch_machine.computing(training.task.machine):
             outcome = _run(trainer, record)
         if world.is_first:
-            run = TrainedRun(folder, request.command, checkpoints, record, log)
+            run = TrainedRun(
+                folder,
+                request.command,
+                checkpoints,
+                record,
+                log,
+                is_step=request.is_step,
+            )
             _publish(run, request, material, training, world)
         record.end(outcome)
     return record.verdict

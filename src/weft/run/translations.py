@@ -190,7 +190,8 @@ def _read(path: Path) -> Iterator[Made]:
         try:
             found = json.loads(line)
             yield {
-                "text": str(found["text"]),
+                # which byte tokens can write, and no reader of text takes
+                "text": str(found["text"]).replace("\0", " "),
                 **{flag: bool(found[flag]) for flag in ("truncated", "repetition")},
             }
         except (ValueError, KeyError, TypeError):

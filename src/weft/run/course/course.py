@@ -1,0 +1,237 @@
+"""A course: a translator from pairs and from text in one or both of its languages.
+
+1. A model of the pairs alone, and one of the reverse direction.
+2. The reverse model writes sources for text in the target language: back-translation (Sennrich et
+   al. 2016), marked as made (Caswell et al. 2019); and for the targets of the pairs themselves
+   (Nguyen et al. 2020, "Data Diversification"). A new model learns from these and the pairs.
+3. Where there is text in the source language, that model translates it, and the next one learns
+   from its own translations, too (He et al. 2020, "Revisiting Self-Training").
+
+With `denoise`, a model learns to restore masked text (`weft.data.masked`), and the models of the
+direction that was asked for start from it, where that helps on the pairs alone.
+
+In further rounds the reverse model is improved likewise, by the best model so far. What is
+published is the best model on dev, which is the same text for all steps.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from weft.config import TranslationRecipe
+from weft.errors import UsageError
+from weft.folder import durable
+from weft.folder.layout import DONE, RunFolder, is_finished
+from weft.run.course.material import Gathered, Material, MonoUse, gather
+from weft.run.course.plan import USUAL_MINUTES, Clock, in_minutes, steps_of
+from weft.run.course.record import CourseRecord
+from weft.run.course.steps import Learned, Steps
+from weft.run.origin import SET_ASIDE, refuse_foreign, set_aside
+from weft.run.record import Verdict, keeping_record, read_verdict
+from weft.run.request import Request
+from weft.run.translations import Progress, Search, no_bar
+from weft.training.log import Log
+
+
+def train_in_steps(
+    request: Request,
+    use: MonoUse,
+    log: Log | None = None,
+    *,
+    quiet: bool = False,
+    verbose: bool = False,
+    progress: Progress = no_bar,
+) -> Verdict:
+    """Take the steps of a course, or those that an earlier start has left, and publish the best
+    model on dev in `request.out`.
+
+    The other options are those of `weft.run.train.train`, and `progress` that of translating.
+    Raises WeftError, by kind; `run/verdict.json` then says at which step.
+    """
+    _refuse(request)
+    out = request.out
+    files = RunFolder(out)
+    log = log or Log(quiet=quiet, verbose=verbose)
+    if request.fresh and files.course.is_dir():
+        with durable.held(files.lock, out):
+            aside = set_aside(out)
+        log.note(f"{SET_ASIDE}{aside}")
+    _refuse_other_run(files)
+    gathered = gather(request, use.texts)
+    durable.make_folder(files.course)
+    with durable.held(files.lock, out):
+        # the verdict of a published model is that of its run
+        path = None if is_finished(out) else files.verdict
+        with keeping_record(path) as verdict:
+            facts = _facts(request, use, gathered)
+            record = CourseRecord.open(files.course / "record.json", facts)
+            for place in (out, files.folder, files.course):
+                durable.remove_leftovers(place)
+            assert isinstance(request.recipe, TranslationRecipe)
+            seed = request.recipe.data.seed
+            material = gathered.written(files.course / "text", seed, use.denoise)
+            clock = Clock(_minutes(request), steps_of(material, use))
+            _announce(clock, record, material, log)
+            steps = Steps(request, material, record, clock, verdict, log, progress)
+            best = _go(steps, use)
+            verdict.enter("publishing")
+            verdict.verdict.end(DONE, 0, f"{DONE}: the best step is {best.step}")
+        _publish(best.folder, out)
+    published = read_verdict(files.verdict)
+    assert published is not None
+    return published
+
+
+def _facts(request: Request, use: MonoUse, gathered: Gathered) -> dict[str, Any]:
+    """Return what a course is begun with, and goes on with alone."""
+    return {
+        "recipe": request.recipe.model_dump(mode="json"),
+        "minutes": request.minutes,
+        "rounds": use.rounds,
+        "beam": use.beam,
+        "denoise": use.denoise,
+        **gathered.facts(),
+    }
+
+
+def _minutes(request: Request) -> float | None:
+    """Return the time of all steps; None where the recipe says how many updates each run has."""
+    if request.minutes is None and request.recipe.training.max_steps is None:
+        return USUAL_MINUTES
+    return request.minutes
+
+
+def _refuse(request: Request) -> None:
+    """Raise UsageError for what has no meaning beside text in one language."""
+    if not isinstance(request.recipe, TranslationRecipe):
+        raise UsageError(
+            f"--mono is for translators, the recipe is for {request.recipe.task}; leave it out"
+        )
+    if request.recipe.data.builtin:
+        raise UsageError(
+            f"--mono: the recipe brings its own text ({request.recipe.data.builtin}); add --set data.builtin=none"
+        )
+    if request.start_from is not None:
+        raise UsageError(
+            "--from and --mono: the steps begin with the pairs; leave one out"
+        )
+    if request.allow_data_change:
+        raise UsageError(
+            "--allow-data-change: the steps need one text from first to last; leave it out"
+        )
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UsageError(
+            "torchrun: weft train --mono is for one process; give it without torchrun"
+        )
+
+
+def _refuse_other_run(files: RunFolder) -> None:
+    """Raise UsageError where the folder holds a run without steps, or something else."""
+    refuse_foreign(files.model_folder)
+    if files.recipe.is_file() and not files.course.is_dir():
+        raise UsageError(
+            f"{files.model_folder} holds a run without --mono; give another --output, or continue without it"
+        )
+    if files.distilled.is_dir():
+        raise UsageError(
+            f"{files.model_folder} holds a teacher's translations; give another --output"
+        )
+
+
+def _announce(clock: Clock, record: CourseRecord, material: Material, log: Log) -> None:
+    """Say the steps before the first, and how long they will take."""
+    whole = "each as long as its run says"
+    if clock.minutes is not None:
+        whole = f"{in_minutes(60 * clock.minutes)} in all; --minutes says otherwise"
+    log.note(f"{len(clock.steps)} steps, {whole}:")
+    for line in clock.lines(record):
+        log.note(line)
+    log.note("what is best on dev is published")
+    for note in material.notes:
+        log.note(f"note: {note}")
+
+
+def _go(steps: Steps, use: MonoUse) -> Learned:
+    """Take every step; return the best model of the direction that was asked for."""
+    material = steps.material
+    best = steps.learn("pairs", material.forward, material.forward.pairs)
+    if use.denoise:
+        start = steps.restore("denoised", material.masked)
+        pairs = material.forward.pairs
+        new = steps.learn("pairs-denoised", material.forward, pairs, start, best)
+        best = new if new.is_better(best) else best
+    reverse = steps.learn("reverse", material.reverse, material.reverse.pairs)
+    for number in range(1, use.rounds + 1):
+        if number > 1:
+            reverse = _improved(steps, use, number, "reverse", reverse, best)
+        best = _improved(steps, use, number, "forward", best, reverse)
+        if material.reverse.mono is not None:
+            best = _taught_by_itself(steps, number, best)
+    return best
+
+
+def _improved(
+    steps: Steps,
+    use: MonoUse,
+    number: int,
+    name: str,
+    model: Learned,
+    other: Learned,
+) -> Learned:
+    """Return a model that learned also from text whose sources the model of the `other` direction
+    wrote; the model itself where it is better on dev.
+    """
+    direction = model.direction
+    search = Search() if use.beam else Search(temperature=1.0, seed=number)
+    made = steps.make(
+        f"{name}-made-{number}", other, direction.sentences, direction.mono, search
+    )
+    new = steps.learn(
+        f"{name}-{number}", direction, (*direction.pairs, made), model.start, model
+    )
+    return new if new.is_better(model) else model
+
+
+def _taught_by_itself(steps: Steps, number: int, model: Learned) -> Learned:
+    """Return a model that learned also from the translations of `model`, or that where it is better
+    on dev.
+    """
+    mono = steps.material.reverse.mono
+    made = steps.make(
+        f"self-made-{number}", model, None, mono, Search(), is_turned=True
+    )
+    texts = (*model.texts, made)
+    new = steps.learn(f"self-{number}", model.direction, texts, model.start, model)
+    return new if new.is_better(model) else model
+
+
+def _publish(step: Path, out: Path) -> None:
+    """Give the folder the model of a step and its run, the manifest last; weights and checkpoints
+    are linked where the disk can.
+    """
+    manifest = step / durable.MANIFEST
+    target = out / durable.MANIFEST
+    if target.is_file() and target.read_bytes() == manifest.read_bytes():
+        return
+    run = RunFolder(step)
+    left_out = (run.lock, run.recipe, manifest)
+    files = [path for path in sorted(step.rglob("*")) if path.is_file()]
+    # the run's record first, by which the folder is known as one that may be written to
+    for path in [run.recipe, *(p for p in files if p not in left_out), manifest]:
+        place = out / path.relative_to(step)
+        durable.make_folder(place.parent)
+        durable.remove_leftovers(place.parent)
+        with durable.replacing(place) as temporary:
+            _put(path, temporary)
+
+
+def _put(path: Path, place: Path) -> None:
+    """Copy a file, or link one of tensors, which is never written again."""
+    if path.suffix == ".safetensors":
+        try:
+            os.link(path, place)
+        except OSError:  # the disk has no links
+            shutil.copyfile(path, place)
+    else:
+        shutil.copyfile(path, place)
