@@ -16,7 +16,7 @@ demo: $(READY)
 
 # Sessions of tests of about the same length, one thread each, and the style; three at a time, as servers and browsers wait
 # for much of theirs. Each says all its words together where make can. `others` has every test that no other session has.
-SESSIONS := others inspection runs shipped faults command numbers
+SESSIONS := faults others runs inspection shipped command numbers
 command := tests/cli
 faults := tests/faults tests/page
 runs := tests/run tests/training tests/kernels

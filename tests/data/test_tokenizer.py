@@ -175,7 +175,13 @@ def test_bpe_learns_the_merges_that_the_counts_dictate() -> None:
     assert [tree.id_to_token(SMALLEST + i) for i in range(3)] == ["Ġa", "Ġab", "Ġac"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind == "unigram" else pytest.param(kind, marks=pytest.mark.long)
+        for kind in KINDS
+    ],
+)
 def test_training_gives_the_same_bytes_in_every_process(kind: str) -> None:
     code = (
         "from weft.config import SideSection; from weft.data.tokenizer import train_tokenizer\n"
@@ -335,6 +341,7 @@ def test_text_without_any_character_is_an_error(kind: str) -> None:
             train_tokenizer(texts, _side(kind))
 
 
+@pytest.mark.long
 def test_multi30k_is_cut_into_few_pieces() -> None:
     folder = (
         Path(os.environ.get("WEFT_DATA", Path(__file__).parents[3] / "shared" / "data"))

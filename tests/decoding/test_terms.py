@@ -129,6 +129,7 @@ def search(sentences: list[Sentence], settings: BeamSettings) -> list[list[Hypot
     return [found[number] for number in range(len(sentences))]
 
 
+@pytest.mark.long
 def test_with_room_for_all_it_finds_the_best_of_all_that_have_the_terms() -> None:
     """200 tiny models, each with terms of its own."""
     for number in range(200):

@@ -111,6 +111,7 @@ def seconds_of_file(name: str, part: str, size: int) -> float:
     return process_time() - begin
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_files_with_one_thing_again_and_again(name: str) -> None:
     for part in OFTEN:

@@ -116,7 +116,7 @@ def test_D1_a_shift_by_one_line_is_fatal_and_named_with_its_first_line(
     )
 
 
-@pytest.mark.parametrize("start", [200, 1234])
+@pytest.mark.parametrize("start", [pytest.param(200, marks=pytest.mark.long), 1234])
 @pytest.mark.parametrize("lang", ["de", "zh"])
 def test_D1_in_sentences_the_very_line_is_named(
     tmp_path: Path, start: int, lang: str

@@ -874,6 +874,7 @@ def test_names_a_language_model_that_was_hardly_trained(tmp_path: Path) -> None:
     assert codes(diagnose(folder, [], PLAIN)) == ["too-few-steps"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("steps", "warmup"), [(5, 0), (5, 100), (40, 4000)])
 def test_a_language_model_of_few_steps_is_not_said_to_learn_nothing(
     steps: int, warmup: int, tmp_path: Path

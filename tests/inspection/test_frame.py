@@ -234,6 +234,7 @@ def test_a_text_begins_with_start_and_goes_on_with_what_is_most_probable(
     assert chosen(open_page(language(unseen, "between")), "text") == [2]
 
 
+@pytest.mark.long
 def test_the_rail_leads_to_the_top_of_a_section_that_was_out_of_sight(
     open_page: Any, inspection: TranslationInspection
 ) -> None:
@@ -302,6 +303,7 @@ def colours_in(browser: Any, picture: bytes) -> int:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_paper_keeps_every_picture_and_no_control(
     browser: Any, open_page: Any, inspection: TranslationInspection, scheme: str
@@ -338,6 +340,7 @@ BLANK = """() => [...document.querySelectorAll("#sections canvas")].filter((canv
 }).map((canvas) => canvas.parentNode.className)"""
 
 
+@pytest.mark.long
 def test_a_printed_page_has_pictures_that_were_never_in_sight(
     open_page: Any, inspection: TranslationInspection
 ) -> None:
@@ -355,6 +358,7 @@ def test_a_printed_page_has_pictures_that_were_never_in_sight(
     assert page.evaluate(tallest) < 900
 
 
+@pytest.mark.long
 def test_forced_colours_keep_the_maps_and_border_what_is_chosen(
     browser: Any, tmp_path: Any, inspection: TranslationInspection
 ) -> None:

@@ -462,6 +462,7 @@ def test_full_size_has_cells_of_24_pixels_and_says_that_there_is_more(
     assert box.evaluate("box => box.scrollWidth <= box.clientWidth + 1")
 
 
+@pytest.mark.long
 def test_a_model_with_one_head_is_shown_without_a_choice(
     open_page: Any, inspection: TranslationInspection, unseen: dict[str, Any]
 ) -> None:

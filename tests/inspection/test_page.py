@@ -35,6 +35,7 @@ def test_everything_that_can_be_used_has_a_name(page):
     assert all(name.strip() for name in names)
 
 
+@pytest.mark.long
 def test_dark_and_light_differ(open_page, inspection):
     colours = [
         open_page(inspection, scheme=scheme).evaluate(
@@ -45,6 +46,7 @@ def test_dark_and_light_differ(open_page, inspection):
     assert colours == ["rgb(251, 250, 247)", "rgb(20, 23, 28)"]
 
 
+@pytest.mark.long
 def test_what_was_cut_is_said(open_page, inspection):
     assert (
         open_page(replace(inspection, cut=False, finished=True))
@@ -290,7 +292,7 @@ def test_a_language_model_has_the_sections_of_its_task(open_page, language):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-@pytest.mark.parametrize("layers", [0, 2])
+@pytest.mark.parametrize("layers", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_a_classifier_shows_its_reasons(open_page, layers, unseen):
     reasons = [
         Contributions("good", [0.1, -0.4, 1.2], [0.0, -0.2, 0.9], 0.97),

@@ -681,6 +681,7 @@ def test_everyones_settings_and_pyplot_are_left_alone(tmp_path: Path) -> None:
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.long
 def test_pyplot_is_never_loaded(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from weft.inspection import figure, plots\n"

@@ -528,6 +528,7 @@ def test_states_are_painted_by_their_signs(open_data, recurrent):
     assert np.array(page.evaluate(script)).tolist() == (states < 0).tolist()
 
 
+@pytest.mark.long
 def test_a_transformer_has_no_states(page, open_data, recurrent):
     assert page.locator("#states").count() == 0
     assert "their sums are kept exact" in page.locator("#limits-box").inner_text()
@@ -772,6 +773,7 @@ def test_the_length_penalty_is_written_as_a_power_where_it_is_one(
     assert caption.locator("sup").all_text_contents() == raised
 
 
+@pytest.mark.long
 def test_columns_that_do_not_fit_on_paper_are_shared_out_evenly(page):
     bands = """([count, width, least]) => bandsOf(
         { edges: [...Array(count + 1).keys()].map((i) => i * width), columns: count, side: 100, least }, 700)

@@ -84,6 +84,7 @@ def copying(compiled: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return made
 
 
+@pytest.mark.long
 def test_kernels_are_kept_for_the_next_time_and_for_this_user_alone(
     compiled: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -479,6 +479,7 @@ def test_a_status_says_what_went_wrong() -> None:
             training.call("gated", x, x, x, x, 1, 1, 1, number)
 
 
+@pytest.mark.long
 def test_a_kernel_for_whose_threads_memory_does_not_suffice_is_an_error_and_no_abort() -> (
     None
 ):

@@ -118,6 +118,7 @@ OFTEN = {"billing": 400, "technical": 400, "outage": 90, "returns": 20}
 VARIANTS = {"Billing": 8, "Outage": 2, "Technical": 5}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_class_weights_help_rare_labels(tmp_path: Path, smoothing: float) -> None:
     """Four labels, one of them rare, once slips of the pen are written alike, as the doctor says
@@ -317,6 +318,7 @@ def translator(folder: Path) -> Translator:
     return TrainableTranslation.load(folder, PLAIN).predictor()
 
 
+@pytest.mark.long
 def test_more_steps_help_where_they_were_too_few(tmp_path: Path) -> None:
     """The same command with more steps goes on in the same folder."""
     before = bleu(tmp_path, TRAIN, steps=STEPS // 4)
@@ -358,6 +360,7 @@ def test_a_shorter_warm_up_helps_with_noam_as_well(tmp_path: Path) -> None:
     assert bleu(tmp_path / "fresh", TRAIN, *noam, *settings) > before + 20
 
 
+@pytest.mark.long
 def test_forbidding_repeated_ngrams_helps_against_repetition(tmp_path: Path) -> None:
     stammered = [
         (src, " ".join([*tgt.rstrip(".").split(), *tgt.rstrip(".").split()[-1:] * 6]))

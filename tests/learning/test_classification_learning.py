@@ -122,6 +122,7 @@ def test_the_order_of_neighbours_is_learned(
     assert share_right(tmp_path, shape, near=True, steps=steps) >= 0.95
 
 
+@pytest.mark.long
 def test_an_order_far_apart_is_learned_by_the_encoder(tmp_path: Path) -> None:
     assert share_right(tmp_path, "encoder", near=False, steps=400) >= 0.95
 

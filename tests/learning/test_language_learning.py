@@ -88,6 +88,7 @@ def test_documents_that_are_all_alike_are_learned_by_heart_from_begin_to_end(
     assert model.generate(RULER[:11], temperature=0).text == RULER[11:]
 
 
+@pytest.mark.long
 def test_a_pattern_without_end_goes_on_beyond_the_window(tmp_path: Path) -> None:
     """What follows a, b and c is told only by what stands before them."""
     pattern, window_len = "abcacbd", 16

@@ -544,7 +544,7 @@ def others(tmp_path: Path) -> Iterator[Callable[[str], ctypes.CDLL]]:
     [
         pytest.param("x86-64", marks=pytest.mark.long),
         pytest.param("x86-64-v3", marks=pytest.mark.long),
-        "x86-64-v4",
+        pytest.param("x86-64-v4", marks=pytest.mark.long),
     ],
 )
 def test_lesser_processors_compute_the_same(

@@ -197,6 +197,7 @@ def test_a_classifier(load: Any, settings: tuple[str, ...]) -> None:
         np.testing.assert_allclose(each["gradient"], gradient[:, label], atol=5e-2)
 
 
+@pytest.mark.long
 def test_a_head_a_part_and_a_token_can_be_switched_off(load: Any) -> None:
     task = tiny.tiny_task("en-de")
     whole = inside(load, task)

@@ -264,6 +264,7 @@ def test_what_the_model_says_with_all_of_it_is_of_the_text_that_stands_there(
     assert named(page, "#live-whole") == f"with all of it: {other}"
 
 
+@pytest.mark.long
 def test_the_address_keeps_the_text_and_what_is_switched_off(open_page: Any) -> None:
     page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[1])
     page.fill("#live-text", tiny.TEXTS[0])
@@ -294,6 +295,7 @@ def test_the_address_keeps_the_text_and_what_is_switched_off(open_page: Any) -> 
     assert page.locator("#live-switches button.off").count() == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["en-de", "classify-modern"])
 def test_the_ribbon_keeps_its_colours_until_the_reader_chooses_a_head(
     open_page: Any, name: str
@@ -337,6 +339,7 @@ def test_a_text_that_is_emptied_after_its_translation_leaves_the_last_one(
     assert after == before
 
 
+@pytest.mark.long
 def test_map_and_paper_show_what_is_switched_off(open_page: Any) -> None:
     page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0])
     page.locator("#live-switches select").select_option("decoder.0.feed-forward")
@@ -365,6 +368,7 @@ def in_one_look(page: Any, *names: str) -> list[str]:
 OFF = "(count) => data.off?.source.length === count && data.looks && undrawn.size === 0"
 
 
+@pytest.mark.long
 def test_one_look_leaves_out_a_token_that_is_switched_off(open_page: Any) -> None:
     """Its weight is 0, no other takes its place in words, and no rounding is blamed."""
     page = open_page(tiny.tiny_task("en-de"), tiny.TEXTS[0])
@@ -408,6 +412,7 @@ def test_where_all_tokens_are_switched_off_there_is_nothing_to_look_at(
     assert check.endswith("recorded, to 0.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("off", "said"),
     [

@@ -113,6 +113,7 @@ def test_a_run_whose_recipe_left_its_first_length_open_is_repeated_too(
     assert weights(tmp_path / "card") == weights(tmp_path / "run")
 
 
+@pytest.mark.long
 def test_a_run_that_was_left_before_its_length_changed_says_where(
     tmp_path: Path, train: Train, save_recipe: Save
 ) -> None:
@@ -131,7 +132,7 @@ def test_a_run_that_was_left_before_its_length_changed_says_where(
     assert weights(tmp_path / "again") == weights(tmp_path / "run")
 
 
-@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("lost", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_run_that_was_only_interrupted_has_the_card_of_a_whole_one(
     tmp_path: Path, train: Train, lost: bool
 ) -> None:

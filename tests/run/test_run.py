@@ -108,7 +108,9 @@ def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.parametrize("kernels", ["native", "torch"])
+@pytest.mark.parametrize(
+    "kernels", ["native", pytest.param("torch", marks=pytest.mark.long)]
+)
 def test_models_loaded_and_used_meanwhile_leave_a_run_as_it_would_be_alone(
     train: Train, tmp_path: Path, tiny_folder: Path, kernels: str
 ) -> None:
@@ -623,7 +625,12 @@ def test_the_log_names_what_the_loss_has_and_that_on_dev_has_not(
 
 @pytest.mark.parametrize(
     ("schedule", "rises"),
-    [("cosine", True), ("wsd", True), ("constant", False), ("noam", False)],
+    [
+        ("cosine", True),
+        ("noam", False),
+        pytest.param("wsd", True, marks=pytest.mark.long),
+        pytest.param("constant", False, marks=pytest.mark.long),
+    ],
 )
 def test_a_longer_run_says_where_its_learning_rate_rises(
     train: Train,

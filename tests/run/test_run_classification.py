@@ -979,6 +979,7 @@ def test_several_labels_as_json_lists_are_the_same_run(
     assert weights(tmp_path / "out") == weights(tmp_path / "csv")
 
 
+@pytest.mark.long
 def test_built_in_rows_are_the_sentences_of_three_languages() -> None:
     """With a separator, which files would need, they may have several labels."""
     recipe = build_recipe(

@@ -225,6 +225,7 @@ def test_the_packaged_modern_recipe_scores_and_begins_with_nothing(
         assert len(found.token_log_probs) in (1, 2, 3)
 
 
+@pytest.mark.long
 def test_the_built_in_sentences(tmp_path: Path) -> None:
     settings = (
         *TINY,

@@ -293,6 +293,7 @@ def test_hostile_text_is_shown_and_not_run(open_page: Any) -> None:
     assert page.evaluate("window.hacked") is None
 
 
+@pytest.mark.long
 def test_a_text_above_the_limit_is_counted_and_not_sent(
     open_page: Any, server: StandIn
 ) -> None:
@@ -400,6 +401,7 @@ def open_list_before_its_language(page: Any) -> Any:
     return held[0]
 
 
+@pytest.mark.long
 def test_a_list_of_words_stays_open_while_its_line_does(open_page: Any) -> None:
     page = open_page()
     request = open_list_before_its_language(page)
@@ -677,6 +679,7 @@ def test_a_file_is_translated_as_the_text_box_does_it(open_page: Any) -> None:
     translate(page, "Ein Hund\n\nEine Katze\nEin Mann", "a dog\n\na cat\na man")
 
 
+@pytest.mark.long
 def test_a_file_stops_and_goes_on_where_it_stopped(
     open_page: Any, server: StandIn
 ) -> None:
@@ -706,6 +709,7 @@ def test_a_file_stops_and_goes_on_where_it_stopped(
     assert page.locator(".job").count() == 0
 
 
+@pytest.mark.long
 def test_a_file_of_any_other_format_is_translated_as_a_whole(
     open_page: Any, server: StandIn
 ) -> None:
@@ -950,6 +954,7 @@ def test_a_text_is_classified_as_one_types(open_page: Any, server: StandIn) -> N
     assert page.locator("#labels li").count() == 0
 
 
+@pytest.mark.long
 def test_the_pictures_of_an_inspection_follow_what_is_typed(open_page: Any) -> None:
     page = open_page("inside")
     page.locator("select#model").select_option("de-en")
@@ -1024,6 +1029,7 @@ def test_inside_of_a_translation_with_other_words_it_says_whose_is_shown(
     page.wait_for_selector("#way", state="hidden")
 
 
+@pytest.mark.long
 def test_inside_of_a_translation_by_two_models_it_says_which_is_shown(
     open_page: Any,
 ) -> None:
@@ -1146,6 +1152,7 @@ def test_only_what_the_models_can_do_is_offered(
     assert page.locator(f"section.{view}").count() == 1
 
 
+@pytest.mark.long
 def test_a_model_of_unknown_languages_is_offered_by_its_name(
     open_page: Any, server: StandIn
 ) -> None:
@@ -1187,6 +1194,7 @@ def test_a_server_without_models_says_so(open_page: Any, server: StandIn) -> Non
     assert page.locator("main").inner_text() == "This server has no models."
 
 
+@pytest.mark.long
 def test_a_server_that_stops_is_waited_for(open_page: Any, server: StandIn) -> None:
     page = open_page(refused=True)
     translate(page, "Ein Hund", "a dog")
@@ -1228,6 +1236,7 @@ def test_a_busy_server_is_asked_again(open_page: Any, server: StandIn) -> None:
     assert page.locator("#status").is_hidden()
 
 
+@pytest.mark.long
 def test_a_limit_of_requests_is_waited_out_also_while_one_types(
     open_page: Any, server: StandIn
 ) -> None:

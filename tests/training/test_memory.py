@@ -301,6 +301,7 @@ def test_memory_that_does_not_suffice_is_told_with_the_keys_of_the_recipe(
         )
 
 
+@pytest.mark.long
 def test_a_run_for_which_memory_is_short_computes_in_parts_says_so_and_goes_on_alike(
     tmp_path: Path,
     write_pairs: Callable[[int], str],

@@ -237,6 +237,7 @@ def test_callers_cannot_spoil_the_corpus():
     assert builtin.pairs("toy-de-en", "de", "en").train
 
 
+@pytest.mark.long
 def test_same_corpus_in_every_process():
     code = (
         "import hashlib; from weft.data import builtin as samples; "
