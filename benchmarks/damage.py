@@ -389,6 +389,7 @@ def corpora(task: str) -> dict[str, list[Row]]:
             "enja": lambda: aligned(
                 "small_parallel_enja/train.en", "small_parallel_enja/train.ja"
             ),
+            "kftt": lambda: aligned("kftt/tune.ja", "kftt/tune.en"),
         },
         "classification": {
             "trec": lambda: table("trec/train.tsv", 0, 2),
@@ -418,6 +419,7 @@ FIRST_FILE = {
     "multi30k": "multi30k/train.en",
     "en-cn": "en-cn/train.txt",
     "enja": "small_parallel_enja/train.en",
+    "kftt": "kftt/tune.ja",
     "trec": "trec/train.tsv",
     "sst2": "sst2/train_sentences.tsv",
     "imdb": "imdb/train.tsv.gz",

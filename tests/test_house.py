@@ -57,8 +57,9 @@ data.split:
 data.formats: data.formats data.languages
 data.train_text:
 data.corpus: data.base data.formats data.languages data.split data.train_text
-data.check: data.base data.check data.corpus data.documents data.formats data.labelled data.languages data.scripts\
- data.split
+data.dates: data.languages
+data.check: data.base data.check data.corpus data.dates data.documents data.formats data.labelled data.languages\
+ data.numbers data.scripts data.split
 data.overlap: data.split
 data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind
@@ -66,7 +67,7 @@ data.glossary_columns: data.languages
 data.glossary: data.formats data.glossary_columns data.kept data.languages data.scripts
 data.glossary_check: data.formats data.glossary data.glossary_columns
 data.nearness:
-data.numbers: data.languages
+data.numbers: data.dates data.languages
 data.substitution: data.languages
 data.near_index: data.nearness
 data.masked: data.nearness

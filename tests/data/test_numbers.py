@@ -35,6 +35,12 @@ OTHERS = [
     ("December 25", "12月25日", ("en", "zh")),
     ("the 1930s", "20世纪30年代", ("en", "zh")),
     ("1.5 million", "150万", ("en", "zh")),
+    ("in 1214", "建保2年", ("en", "ja")),
+    ("in 1215", "建保二年12月20日", ("en", "ja")),
+    ("in the late 1950s", "昭和30年代の末", ("en", "ja")),
+    ("33,000 to 34,000", "3万3000～3万4000円", ("en", "ja")),
+    ("585 million", "5億8500万", ("en", "ja")),
+    ("1338-58", "1338年 - 1358年", ("en", "ja")),
     ("12 dogs", "kaksitoista koiraa", ("en", "fi")),
     ("12 dogs", "douze chiens", ("", "")),
 ]
@@ -51,6 +57,8 @@ DIFFERENT = [
         "",
         "the source has 201, 202, 203, 204, 205, 206, 207, 208, 209, 210 and 2 more, the translation does not",
     ),
+    ("in 1216", "建保2年", "the source has 1216, the translation does not"),
+    ("3万3000円", "23,000 yen", "the source has 3万3000, the translation 23,000"),
     ("200 and 200", "200", "the source has 200, the translation does not"),
 ]
 

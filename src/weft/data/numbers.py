@@ -1,7 +1,8 @@
 """Numbers that a text has and its translation has not, or the other way round.
 
 Digits are compared, whatever marks and spaces are between them: 1,234.5 may become 1.234,5, and
-2026-11-24 a date with the name of its month. Small numbers and round ones may become words.
+2026-11-24 a date with the name of its month. Small numbers and round ones may become words, and
+years of eras those of the usual calendar.
 """
 
 import re
@@ -10,18 +11,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Literal
 from unicodedata import decimal
 
+from weft.data.dates import EraYear, era_years
 from weft.data.languages import UNKNOWN, primary
 
-# digits, and single marks or the spaces of thousands between them: 1,000.5 and 12:30 and 10 000
+Role = Literal["", "name", "month", "era"]
+"""What a number is a part of: nothing, a name such as SHA512, 9月, or a date such as 建保2年."""
+
+_MYRIADS = {
+    "千": 3,
+    "천": 3,
+    "万": 4,
+    "萬": 4,
+    "만": 4,
+    "億": 8,
+    "亿": 8,
+    "억": 8,
+    "兆": 12,
+}
+# digits, and single marks or the spaces of thousands between them: 1,000.5 and 12:30 and 10 000;
+# or parts of one number, each but the last with its power of ten: 3万3000
 _DIGITS = re.compile(
-    r"(?:\d{1,3}(?: \d{3}(?!\d))++|\d++)(?:[.,:/'’٫٬，．：\u00a0\u202f-]\d++)*+"
+    rf"(?:\d[\d,，]{{0,6}}[{''.join(_MYRIADS)}]){{1,3}}\d[\d,，]{{0,6}}[{''.join(_MYRIADS)}]?"
+    r"(?![\d.,，百十])"
+    r"|(?:\d{1,3}(?: \d{3}(?!\d))++|\d++)(?:[.,:/'’٫٬，．：\u00a0\u202f-]\d++)*+"
 )
+_PART = re.compile(rf"([\d,，]+)([{''.join(_MYRIADS)}]?)")
 _SPANS = re.compile("[-/:：]")  # marks between numbers that are several: 2-3
 _RUN = re.compile(r"\d+")
+_SHORT_SPAN = re.compile(r"[12]\d{3}[-/]\d\d")  # of years
 # what makes a number a part of a name, such as SHA512 or COVID-19
-_NAME_BEFORE = re.compile(r"(?:[A-Za-z_\d]|[A-Za-z]-|明治|大正|昭和|平成|令和)$")
+_NAME_BEFORE = re.compile(r"(?:[A-Za-z_\d]|[A-Za-z]-)$")
 _NAME_BEHIND = re.compile(r"[A-Za-z_]|['’]s\b")
 _FEW = 2  # digits of a number that may well be written in words
 _LAST_MONTH = 12
@@ -76,22 +98,28 @@ _LARGER = [
 class Number:
     """A number of a text, which is its characters from `start` to before `end`.
 
-    `is_alone` says that it is no part of a name; `scales` are powers of ten of a word behind it.
-    `is_decade` is that of 1930s.
+    `scales` are powers of ten of a word behind it; `is_decade` is that of 1930s.
     """
 
     text: str
     start: int
     end: int
-    is_alone: bool
+    role: Role = ""
     scales: Sequence[int] = (0,)
     is_decade: bool = False
+
+    @property
+    def is_alone(self) -> bool:
+        """Return whether it is no part of a name or of a date."""
+        return not self.role
 
     @cached_property
     def groups(self) -> Sequence[str]:
         """Return its digits between marks, without the zeros before each, and without full hours
         and cents: 9:00 is 9.
         """
+        if self._is_in_myriads:
+            return [self.digits]
         runs = [_plain(found) for found in _RUN.findall(self.text)]
         if len(runs) == 2 and runs[1] == "00":
             del runs[1]
@@ -100,11 +128,27 @@ class Number:
     @cached_property
     def digits(self) -> str:
         """Return its digits, of whatever script, without marks."""
+        if self._is_in_myriads:
+            return str(_value_in_myriads(self.text))
         return "".join(map(_plain, _RUN.findall(self.text)))
+
+    @property
+    def _is_in_myriads(self) -> bool:
+        return not _MYRIADS.keys().isdisjoint(self.text)
+
+    @property
+    def years(self) -> Sequence[str]:
+        """Return both years of a span whose second is cut short: 1338 and 1358 of 1338-58."""
+        if _SHORT_SPAN.fullmatch(self.text) is None:
+            return ()
+        first, last = _RUN.findall(self.text)
+        return [_plain(first), _plain(first)[:2] + _plain(last)]
 
     @property
     def parts(self) -> Sequence[str]:
         """Return the groups, or what may say a decade: 30, and the number of its century."""
+        if self.years:
+            return [*self.groups, self.years[1]]
         if not self.is_decade:
             return self.groups
         century = int(self.digits[:2]) + 1
@@ -126,6 +170,8 @@ class Number:
         """Return its values in thousandths. Up to two digits behind a mark are decimals."""
         if len(self.digits) > _LONGEST:
             return set()
+        if self._is_in_myriads:
+            return {int(self.digits) * 10**3}
         *before, last = _RUN.findall(self.text)
         places = len(last) if before and len(last) <= _FEW else 0
         value = int(self.digits) * 10 ** (3 - places)
@@ -134,6 +180,15 @@ class Number:
 
 def _plain(digits: str) -> str:
     return "".join(str(decimal(digit)) for digit in digits)
+
+
+def _value_in_myriads(text: str) -> int:
+    """Return the value of a number in parts: 33,000 of 3万3000."""
+    value = 0
+    for digits, myriad in _PART.findall(text):
+        part = int(_plain("".join(filter(str.isdecimal, digits))))
+        value += part * 10 ** _MYRIADS.get(myriad, 0)
+    return value
 
 
 @dataclass(frozen=True)
@@ -189,41 +244,58 @@ def difference(
         return Difference()
     src = numbers_of(source)
     tgt = numbers_of(translation)
-    missing = _left(src, tgt)
-    added = _left(tgt, src)
-    if 0 < len(missing) * len(added) <= _MOST_PAIRS:
-        is_clock = bool(_CLOCK.search(source) or _CLOCK.search(translation))
-        _drop_same(missing, added, is_clock)
+    alone: tuple[Role, ...] = ("",)
+    missing = left(src, tgt, alone, years_of(translation))
+    added = left(tgt, src, alone, years_of(source))
+    drop_same(missing, added, source, translation)
     src_lang, tgt_lang = languages
     return Difference(
-        tuple(_telling(missing, added, translation, tgt_lang)),
-        tuple(_telling(added, missing, source, src_lang)),
+        tuple(telling(missing, added, translation, tgt_lang)),
+        tuple(telling(added, missing, source, src_lang)),
     )
+
+
+def years_of(text: str) -> frozenset[int]:
+    """Return the years that a text counts by eras."""
+    return frozenset().union(*(era.years for era in era_years(text)))
 
 
 def numbers_of(text: str) -> list[Number]:
     """Return the numbers of a text, those in names too."""
-    return [_number(text, *found.span()) for found in _DIGITS.finditer(text)]
+    eras = era_years(text)
+    return [_number(text, *found.span(), eras) for found in _DIGITS.finditer(text)]
 
 
-def _number(text: str, start: int, end: int) -> Number:
+def _number(text: str, start: int, end: int, eras: Sequence[EraYear]) -> Number:
     before = _NAME_BEFORE.search(text[max(0, start - 2) : start])
-    is_alone = not (before or _NAME_BEHIND.match(text, end) or _MONTH.match(text, end))
+    role: Role = ""
+    if any(era.start <= start < era.end for era in eras) and end - start <= _FEW:
+        role = "era"
+    elif _MONTH.match(text, end):
+        role = "month"
+    elif before or _NAME_BEHIND.match(text, end):
+        role = "name"
     found = (tens for word, tens in _LARGER if word.match(text, end))
     is_decade = end - start == 4 and text.startswith("0s", end - 1)
     scales = next(found, (0,))
-    return Number(text[start:end], start, end, is_alone, scales, is_decade)
+    return Number(text[start:end], start, end, role, scales, is_decade)
 
 
-def _left(own: Sequence[Number], others: Sequence[Number]) -> list[Number]:
-    """Return those numbers of a side, but for the ones in names, that the other has not; counted.
+def left(
+    own: Sequence[Number],
+    others: Sequence[Number],
+    roles: Sequence[Role],
+    years: frozenset[int] = frozenset(),
+) -> list[Number]:
+    """Return those numbers of a side, of these roles, that the other has not; counted.
 
-    A number with marks may stand there in parts, and parts in one number.
+    A number with marks may stand there in parts, and parts in one number; `years` are those that
+    the other side has by eras.
     """
     there = Counter(number.digits for number in others)
     rest = []
     for number in own:
-        if not number.is_alone:
+        if number.role not in roles:
             continue
         if there[number.digits] > 0:
             there[number.digits] -= 1
@@ -234,6 +306,10 @@ def _left(own: Sequence[Number], others: Sequence[Number]) -> list[Number]:
         if there[number.digits] > 0:
             there[number.digits] -= 1
             parts.update(number.parts)
+    if years:
+        rest = [
+            n for n in rest if len(n.digits) > _LONGEST or int(n.digits) not in years
+        ]
     return [number for number in rest if not _takes(number, parts)]
 
 
@@ -246,19 +322,24 @@ def _takes(number: Number, parts: Counter[str]) -> bool:
         groups = groups[:1]
     elif len(groups) == 3:
         groups = [group for group in groups if not _may_be_month(group)] or groups
-    wanted = Counter(groups)
-    if wanted - parts:
-        return False
-    parts.subtract(wanted)
-    return True
+    for wanted in filter(None, (Counter(groups), Counter(number.years))):
+        if not wanted - parts:
+            parts.subtract(wanted)
+            return True
+    return False
 
 
 def _may_be_month(group: str) -> bool:
     return len(group) <= _FEW and int(group) <= _LAST_MONTH
 
 
-def _drop_same(missing: list[Number], added: list[Number], is_clock: bool) -> None:
+def drop_same(
+    missing: list[Number], added: list[Number], source: str, translation: str
+) -> None:
     """Remove the numbers that say the same on both sides, each once."""
+    if not 0 < len(missing) * len(added) <= _MOST_PAIRS:
+        return
+    is_clock = bool(_CLOCK.search(source) or _CLOCK.search(translation))
     for one, other in product(tuple(missing), tuple(added)):
         if one in missing and other in added and _are_same(one, other, is_clock):
             missing.remove(one)
@@ -280,7 +361,7 @@ def _are_same(one: Number, other: Number, is_clock: bool) -> bool:
     return abs(int(hour) - int(other_hour)) == _HALF_DAY
 
 
-def _telling(
+def telling(
     own: Sequence[Number], others: Sequence[Number], text: str, language: str
 ) -> Iterator[Number]:
     """Yield the numbers of a side that cannot be words of the other side's `text`."""

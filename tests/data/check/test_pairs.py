@@ -311,7 +311,7 @@ def test_units_with_inline_codes_are_named(num_coded: int, severity: str) -> Non
 
 def test_a_month_that_one_side_names_is_no_other_number() -> None:
     months = [("On 9 January 2020.", "2020 年 1 月 9 日。"), ("May 4.", "5월 4일.")]
-    odd = [("On 9 January 2020.", "2020 年 1 月 8 日。"), ("5 cases.", "5 月 3.")]
+    odd = [("On 9 January 2020.", "2020 年 1 月 8 日。"), ("5 cases.", "5 月 33.")]
     for pairs, count in ((months, 0), (odd, 2)):
         rows = [*made(100), *pairs, *[pair[::-1] for pair in pairs]]
         findings = look_over(corpus(rows))

@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from weft.data.check.finding import (
     gravest_first,
 )
 from weft.data.check.language_identification import look_at_languages
-from weft.data.check.numbers import Number, numbers_in
+from weft.data.check.numbers import contradiction
 from weft.data.check.repeats import Near, conflicts, near_repeats, repeats
 from weft.data.check.sides import SideModel, Sides, judge_sides
 from weft.data.check.words import Vocabulary, Words
@@ -28,6 +29,7 @@ from weft.data.check.writing import (
     wrong_script,
 )
 from weft.data.corpus import ParallelText
+from weft.data.numbers import Difference
 from weft.data.split import MIN_PAIRS
 
 # of the pairs: from here on training would learn the mistake as well
@@ -41,7 +43,8 @@ _CODED_SHARE = 0.2
 # a text beside so many others, and so great a share of the pairs, is no coincidence
 _MANY = 20
 _MUCH = 0.1
-_MONTH = re.compile(r"\s*[月월]")  # behind the number of a month
+# of the pairs with numbers on both sides: from here on those that differ are no slips
+_WAY_SHARE = 0.25
 _MOST_NUMBERS = 5  # of a side that are named
 _LETTER = re.compile(r"[^\W\d_]{2}")
 
@@ -62,6 +65,11 @@ class PairText:
         self.src = Words(text.src, vocabulary)
         self.tgt = Words(text.tgt, vocabulary)
         self.alignment = Alignment(self.src, self.tgt)
+
+    @cached_property
+    def shifts(self) -> list[Shift]:
+        """Return the stretches that are out of step; `alignment` has learned from them then."""
+        return self.alignment.find_shifts()
 
 
 def look_over(text: ParallelText, model: SideModel | None = None) -> list[Finding]:
@@ -114,7 +122,7 @@ def _out_of_step(pairs: PairText) -> Iterator[Finding]:
     look like strangers.
     """
     rows, alignment = pairs.rows, pairs.alignment
-    shifts = alignment.find_shifts()
+    shifts = pairs.shifts
     if shifts:
         yield _shifted(pairs, shifts)
     elif rows.size >= MIN_PAIRS and alignment.seems_unrelated():
@@ -229,56 +237,48 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
 
 
 def _unlike_numbers(pairs: PairText) -> Iterator[Finding]:
+    """Find pairs whose numbers contradict each other; where there are many of them that is how the
+    text translates, and is said once.
+    """
     differ = pairs.alignment.numbers_differ()
-    found = [i for i in differ if not _differ_by_months(pairs, i)]
+    found = [i for i in differ if _contradiction(pairs, i)]
     what = "both sides have numbers, but not the same ones"
+    remedy = "check which number is right; one that the other side writes as a word is no error"
+    if len(found) > _WAY_SHARE * pairs.alignment.num_with_numbers:
+        what = "numbers differ in so many pairs that this is how the text is written"
+        remedy = "look at some: other calendars, units or page numbers are no error"
     yield from pairs.rows.shares(
         found,
         "numbers-differ",
         what,
-        "check which number is right; one that the other side writes as a word is no error",
+        remedy,
         0.05,
         evidence=lambda i: _other_numbers(pairs, i),
     )
 
 
-def _differ_by_months(pairs: PairText, i: int) -> bool:
-    """Return whether all that one side of a pair has more than the other are months: 1 月 for
-    January.
-    """
-    src, tgt = (numbers_in(side[i]) for side in pairs.sides)
-    src_alone = _values(src) - _values(tgt)
-    tgt_alone = _values(tgt) - _values(src)
-    if src_alone and tgt_alone:
-        return False
-    months = Counter[int]()
-    for side, numbers in zip(pairs.sides, (src, tgt), strict=True):
-        for value, match in numbers:
-            if 1 <= value <= 12 and _MONTH.match(side[i], match.end()):
-                months[value] += 1
-    return not (src_alone or tgt_alone) - months
+def _contradiction(pairs: PairText, i: int) -> Difference:
+    text = pairs.text
+    return contradiction(text.src[i], text.tgt[i], (text.src_lang, text.tgt_lang))
 
 
 def _other_numbers(pairs: PairText, i: int) -> Evidence:
-    """Return the numbers of each side of a pair that the other side has not, or not as often."""
-    src, tgt = (numbers_in(side[i]) for side in pairs.sides)
+    """Return the numbers of each side of a pair that contradict the other's."""
+    found = _contradiction(pairs, i)
     names: dict[str, str] = {}
-    first: list[re.Match[str] | None] = []
-    for name, own, other in (("source", src, tgt), ("target", tgt, src)):
-        alone = _values(own) - _values(other)
-        matches = [match for value, match in own if value in alone]
-        written = list(dict.fromkeys(match[0] for match in matches))
+    starts: list[int | None] = []
+    sizes = []
+    for name, numbers in (("source", found.missing), ("target", found.added)):
+        written = list(dict.fromkeys(number.text for number in numbers))
         if written:
             names[name] = ", ".join(written[:_MOST_NUMBERS])
-        first.append(matches[0] if matches else None)
+        first = min(numbers, key=lambda number: number.start, default=None)
+        starts.append(None if first is None else first.start)
+        sizes.append(0 if first is None else len(first.text))
     said = " against ".join(names.values())
     if len(names) == 1:
         said += f" in the {next(iter(names))} alone"
-    return Evidence(said, *pairs.rows.at(i, first))
-
-
-def _values(numbers: Sequence[Number]) -> Counter[int]:
-    return Counter(value for value, _ in numbers)
+    return Evidence(said, pairs.rows.around(i, starts), tuple(sizes))
 
 
 def _repeated(pairs: PairText) -> Iterator[Finding]:

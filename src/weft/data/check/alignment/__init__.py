@@ -13,6 +13,7 @@ their own are out of step.
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from weft.data.check.alignment.company import SLICE, Company
 from weft.data.check.alignment.lengths import Floats, Lengths
@@ -100,6 +101,11 @@ class Alignment:
             return False
         return float(np.mean(self.scores)) < _NO_CONTRAST
 
+    def score(self, src: Ids, tgt: Ids) -> Floats:
+        """Score source lines beside target lines, as `scores` are those of the pairs."""
+        parts = list(map(self._sum, self._sliced(src, tgt)))
+        return np.concatenate(parts) if parts else np.zeros(0)
+
     def strangers(self) -> list[int]:
         """Find the pairs whose lines look much more like strangers than like translations."""
         is_strange = self.scores < STRANGERS
@@ -107,11 +113,17 @@ class Alignment:
 
     def numbers_differ(self) -> list[int]:
         """Find the pairs that have numbers on both sides, and not the same."""
-        src = self._src.numbers
-        tgt = self._tgt.numbers
-        has_numbers = (src != 0) & (tgt != 0)
-        differs = has_numbers & (src != tgt)
+        differs = self._has_numbers & (self._src.numbers != self._tgt.numbers)
         return np.flatnonzero(differs).tolist()
+
+    @property
+    def num_with_numbers(self) -> int:
+        """Count the pairs that have numbers on both sides."""
+        return int(self._has_numbers.sum())
+
+    @property
+    def _has_numbers(self) -> npt.NDArray[np.bool_]:
+        return (self._src.numbers != 0) & (self._tgt.numbers != 0)
 
     def _first_partners(self) -> Ids:
         """Guess the target line of each source line: its own, unless all lines fit plainly better
@@ -221,10 +233,8 @@ class Alignment:
     def _scores(self, by: int) -> Floats:
         """Score each source line beside the target `by` lines further on; 0 where there is none."""
         src, tgt = _beside(self._size, by)
-        agreements = self._sliced(src, tgt)
-        parts = list(map(self._sum, agreements))
         scores = np.zeros(self._size)
-        scores[src] = np.concatenate(parts)
+        scores[src] = self.score(src, tgt)
         return scores
 
     def _sum(self, agreements: list[Agreement]) -> Floats:
