@@ -60,6 +60,8 @@ data.corpus: data.base data.formats data.languages data.split data.train_text
 data.dates: data.languages
 data.check: data.base data.check data.corpus data.dates data.documents data.formats data.labelled data.languages\
  data.numbers data.scripts data.split
+data.clean: config data.base data.check data.clean data.corpus data.documents data.formats data.labelled data.split
+data.clean.writing: data.clean data.corpus data.documents data.formats data.languages folder.durable
 data.overlap: data.split
 data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind

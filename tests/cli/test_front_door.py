@@ -27,6 +27,7 @@ USES = ["translate", "generate", "classify", "detect", "serve", "evaluate", "sco
 VERBS = [
     "demo",
     "check",
+    "clean",
     "train",
     "finish",
     *USES,

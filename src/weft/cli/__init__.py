@@ -10,6 +10,7 @@ import typer
 
 from weft.cli import (
     check,
+    clean,
     demo,
     detect,
     look,
@@ -51,6 +52,7 @@ def weft(
 VERBS = (
     demo.demo,
     check.check,
+    clean.clean,
     train.train,
     train.finish,
     translate.translate,

@@ -129,6 +129,7 @@ def _say(checkup: "Checkup", data: Sequence[str], has_report: bool) -> None:
     counts = checkup.counts()
     said = f"fatal: {counts['fatal']}, warnings: {counts['warning']}, notes: {counts['note']}"
     hidden = [] if has_report else _hidden(checkup)
+    hidden = [*_cleaning(data, checkup), *hidden]
     uses = _other_uses(data, checkup)
     say_lines(("", *hidden, *uses, f"{said}; {checkup.words()}"), sys.stdout)
 
@@ -148,6 +149,16 @@ def _other_uses(data: Sequence[str], checkup: "Checkup") -> Iterator[str]:
         yield f"as a translation memory, {use.format('--memory')}"
     elif kind.table and sources["characters"]["median"] <= _SHORT:
         yield f"if these are terms, what is said of training does not count: {use.format('--glossary')}"
+
+
+def _cleaning(data: Sequence[str], checkup: "Checkup") -> Iterator[str]:
+    """Yield the command that acts on findings, where there are such."""
+    from weft.data.clean.rules import RULES
+
+    acted_on = {rule.name for rule in RULES if rule.action != "keep"}
+    found = {one.code for one in checkup.findings if one.part == "train" and one.rows}
+    if acted_on & found:
+        yield f"weft clean {' '.join(data)} --output FILE mends such rows or drops them, and lists both"
 
 
 def _hidden(checkup: "Checkup") -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The headings, examples and pages of the verbs in the help."""
 
 GROUPS = {
-    "Train a model": ("demo", "check", "train", "finish"),
+    "Train a model": ("demo", "check", "clean", "train", "finish"),
     "Use a model": ("translate", "generate", "classify", "detect", "serve"),
     "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
@@ -22,6 +22,11 @@ EXAMPLES = {
         "weft check memory.tmx",
         "weft check train.en,train.de --test test.en,test.de",
         "weft check reviews.csv --output report.html",
+    ),
+    "clean": (
+        "weft clean memory.tmx --output clean.tsv",
+        "weft clean a.en,a.de --output clean.en,clean.de",
+        "weft clean reviews.csv --dry-run",
     ),
     "train": (
         "weft train memory.tmx",
@@ -111,10 +116,12 @@ VALUES = {
     "--cors-origin": "ORIGIN",
     "--dev": "DATA",
     "--draft": "NAME",
+    "--drop": "RULE",
     "--ensemble": "FOLDER",
     "--from": "FOLDER",
     "--host": "ADDRESS",
     "--kernels": "NAME",
+    "--keep": "RULE",
     "--keys": "FILE",
     "--mono": "LANG=FILE",
     "--log-level": "LEVEL",
@@ -132,6 +139,7 @@ VALUES = {
 
 PAGES = {
     "check": "docs/checking.md",
+    "clean": "docs/checking.md#cleaning",
     "train": "docs/translation.md, docs/classification.md, docs/language-modelling.md; every key: docs/recipes.md",
     "finish": "docs/translation.md#continuing-a-run",
     "translate": "docs/translation.md#translating, docs/documents.md",

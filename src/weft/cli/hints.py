@@ -10,7 +10,6 @@ from weft.folder.layout import holds_model_or_run, is_folder_or_pack
 
 INSTEAD = {
     "chat": "Weft makes no chat models; weft generate FOLDER --prompt TEXT continues a prompt",
-    "clean": "Weft does not change your text; weft check DATA names what to correct, with file and line",
     "convert": "weft export writes a model in the form of another program",
     "eval": "weft evaluate FOLDER DATA scores a model",
     "explain": "weft inspect FOLDER TEXT --output page.html shows what it does; weft diagnose finds why it is bad",

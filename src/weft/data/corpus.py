@@ -42,6 +42,7 @@ __all__ = [
     "fingerprint",
     "fold",
     "from_pairs",
+    "join_pairs",
     "open_pairs",
     "read_lines",
     "read_pairs",
@@ -147,7 +148,7 @@ def read_pairs(
     src_lang = _canonical(src_lang, "data.src_lang")
     tgt_lang = _canonical(tgt_lang, "data.tgt_lang")
     parts = [_read_item(item, src_lang, tgt_lang) for item in items]
-    return parts[0] if len(parts) == 1 else _join(parts, src_lang, tgt_lang)
+    return parts[0] if len(parts) == 1 else join_pairs(parts, src_lang, tgt_lang)
 
 
 def read_sources(
@@ -408,9 +409,13 @@ def _keep(
     )
 
 
-def _join(
+def join_pairs(
     parts: Sequence[ParallelText], src_lang: str | None, tgt_lang: str | None
 ) -> ParallelText:
+    """Join texts; languages are those asked for, else those that the texts have.
+
+    Raises DataError where two of them differ.
+    """
     coded = Counter[str]()
     for part in parts:
         coded.update(part.coded)

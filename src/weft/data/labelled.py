@@ -102,7 +102,7 @@ def read_texts(
     `read_labelled` does.
     """
     for line, row in read_table(path, (text_column,), dropped, [], whole=True):
-        yield _as_text(f"{path}:{line}", row[text_column]).strip(), row
+        yield as_text(f"{path}:{line}", row[text_column]).strip(), row
 
 
 def name_of_column(path: Path, column: str) -> str | None:
@@ -142,7 +142,7 @@ def read_column(
         column = names[int(column) - 1]
     keys = {column: "--column"}
     for line, row in read_table(path, (column,), dropped, notes, keys):
-        yield _as_text(f"{path}:{line}", row[column]).strip()
+        yield as_text(f"{path}:{line}", row[column]).strip()
 
 
 def _always_has_names(path: Path) -> bool:
@@ -282,11 +282,11 @@ def _keep(
     lines: list[int] = []
     unlabelled: list[int] = []
     for line, raw_text, raw_label in stages.counted(cells, "rows"):
-        text = _one_line(_as_text(f"{name}:{line}", raw_text))
+        text = one_line(as_text(f"{name}:{line}", raw_text))
         if not text:
             dropped[EMPTY_TEXT] += 1
             continue
-        labels = _labels(f"{name}:{line}", raw_label, separator)
+        labels = labels_in(f"{name}:{line}", raw_label, separator)
         if not labels and separator is None:
             unlabelled.append(line)
             continue
@@ -308,7 +308,7 @@ def _keep(
     )
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Return a text as models read it, on one line; any carriage return is a line end."""
     return on_one_line(text.replace("\r", "\n"))
 
@@ -322,7 +322,7 @@ def _refuse_unlabelled(name: str, lines: Sequence[int]) -> None:
         )
 
 
-def _as_text(where: str, value: Any) -> str:
+def as_text(where: str, value: Any) -> str:
     """Return a cell as text; numbers and truth values as JSON writes them, null and NaN as
     nothing.
     """
@@ -337,7 +337,7 @@ def _as_text(where: str, value: Any) -> str:
     return json.dumps(value)
 
 
-def _labels(where: str, value: Any, separator: str | None) -> Labels:
+def labels_in(where: str, value: Any, separator: str | None) -> Labels:
     """Return the labels of a cell, each once and sorted.
 
     A cell of single-label text has one, or none where it is missing.
@@ -353,7 +353,7 @@ def _labels(where: str, value: Any, separator: str | None) -> Labels:
     elif isinstance(value, list):
         items = value
     else:
-        items = _as_text(where, value).split(separator)
+        items = as_text(where, value).split(separator)
     labels = {_label(where, item) for item in items}
     return tuple(sorted(label for label in labels if label is not None))
 
@@ -366,7 +366,7 @@ def _sign_of_no(labels: Sequence[Any]) -> str:
 
 def _label(where: str, value: Any) -> str | None:
     """Return a label with single spaces inside and none around; None where a table has nothing."""
-    label = " ".join(_as_text(where, value).split())
+    label = " ".join(as_text(where, value).split())
     if any("\ud800" <= character <= "\udfff" for character in label):
         raise DataError(
             f"{where}: the label {label!r:.60} holds half of a character (a lone surrogate)"

@@ -38,7 +38,7 @@ _TAGS = (
     "a|abbr|b|big|blockquote|br|code|div|em|font|h[1-6]|hr|i|img|li|ol|p|pre|script|small|span|strong|style|sub|sup|"
     "table|tbody|td|th|tr|u|ul"
 )
-_MARKUP = re.compile(
+MARKUP = re.compile(
     rf"</?(?:{_TAGS})(?:\s[^<>]{{0,200}})?\s*/?>"
     r"|&(?:[a-z]{2,8}|#\d{1,7}|#x[0-9a-f]{1,6});"
     # what is left of them where the & was lost
@@ -80,7 +80,7 @@ def misread(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
     what = "UTF-8 that was misread as Latin-1 or Windows-1252 (such as Ã© for é)"
     remedy = "convert the text again from its original"
     yield from rows.shares(
-        found, "misread-encoding", what, remedy, 0.01, 0.5, rows.spot(_first_misread)
+        found, "misread-encoding", what, remedy, 0.01, 0.5, rows.spot(first_misread)
     )
 
 
@@ -93,7 +93,7 @@ def markup(
     found = [
         i
         for i in range(rows.size)
-        if any(("<" in s[i] or ";" in s[i]) and _MARKUP.search(s[i]) for s in sides)
+        if any(("<" in s[i] or ";" in s[i]) and MARKUP.search(s[i]) for s in sides)
     ]
     what = "tags or character references of HTML (such as <br> and &amp;)"
     remedy = (
@@ -102,7 +102,7 @@ def markup(
         else "nothing to do if the texts in use will contain it, too; otherwise remove it"
     )
     yield from rows.shares(
-        found, "markup", what, remedy, 0.05, evidence=rows.spot(_MARKUP.search)
+        found, "markup", what, remedy, 0.05, evidence=rows.spot(MARKUP.search)
     )
 
 
@@ -138,10 +138,11 @@ def is_misread(text: str) -> bool:
     """Return whether a stretch of the text turns into one sensible character when it is written as
     bytes again.
     """
-    return _first_misread(text) is not None
+    return first_misread(text) is not None
 
 
-def _first_misread(text: str) -> re.Match[str] | None:
+def first_misread(text: str) -> re.Match[str] | None:
+    """Return the first stretch that turns into one sensible character as bytes."""
     return next((match for match in _MISREAD.finditer(text) if _is_mended(match)), None)
 
 
@@ -150,7 +151,7 @@ def _is_mended(match: re.Match[str]) -> bool:
 
     What a person types is none: é, a no-break space and »; ß and a quotation mark.
     """
-    letter = _mended(match[0])
+    letter = mended_letter(match[0])
     if not letter:
         return False
     if match[0][1] == "\u00a0":
@@ -161,7 +162,7 @@ def _is_mended(match: re.Match[str]) -> bool:
     return not _LATIN.match(before)
 
 
-def _mended(stretch: str) -> str:
+def mended_letter(stretch: str) -> str:
     """Return the sensible character that a stretch is as bytes; "" where it is none."""
     raw = b"".join(_byte(letter) for letter in stretch)
     try:

@@ -1,0 +1,203 @@
+"""Pairs are cleaned of what was planted, are recorded, and are not changed when cleaned again."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from weft.data import builtin
+from weft.data.check.pairs import look_over
+from weft.data.clean.cleaned import Cleaned
+from weft.data.clean.pairs import clean_pairs
+from weft.data.clean.rules import BY_NAME, Choice
+from weft.data.clean.writing import Destination, pairs_as_files
+from weft.data.corpus import ParallelText, from_pairs, read_pairs
+from weft.errors import DataError, UsageError
+
+Pairs = list[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def sound() -> Pairs:
+    """Pairs in which the check finds nothing that cleaning acts on."""
+    pairs = builtin.pairs("everyday", "en", "de").train[:900]
+    text = clean(pairs).text
+    return list(zip(text.src, text.tgt, strict=True))
+
+
+def clean(
+    pairs: Pairs, folder: Path | None = None, **asked: list[str]
+) -> Cleaned[ParallelText]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(folder or made) / "made.en-de.tsv"
+        lines = "".join(f"{src}\t{tgt}\n" for src, tgt in pairs)
+        path.write_bytes(lines.encode("utf-8", "surrogatepass"))
+        choice = Choice.of("translation", asked.get("keep", []), asked.get("drop", []))
+        return clean_pairs([str(path)], (None, None), choice, {})
+
+
+def rows(cleaned: Cleaned[ParallelText]) -> Pairs:
+    return list(zip(cleaned.text.src, cleaned.text.tgt, strict=True))
+
+
+def cyrillic(text: str) -> str:
+    return "".join("абвгдежзик"[ord(c) % 10] if c.isalpha() else c for c in text)
+
+
+# what is planted beside a pair, and the rule that drops it
+PLANTED = {
+    "empty": lambda src, tgt: (src, " "),
+    "control-characters": lambda src, tgt: (f"{src} caf\ufffd", tgt),
+    "untranslated": lambda src, tgt: (src, src),
+    "wrong-script": lambda src, tgt: (src, cyrillic(tgt)),
+    "length-ratio": lambda src, tgt: (src, tgt[:4]),
+    "duplicates": lambda src, tgt: (src.upper(), f"{tgt} !"),
+}
+MENDED = {
+    "markup": lambda src, tgt: (f"<i>{src}</i>", tgt),
+    "misread-encoding": lambda src, tgt: (
+        src,
+        tgt.encode().decode("cp1252", "replace"),
+    ),
+    "spaces": lambda src, tgt: (src.replace(" ", "  ", 1), tgt),
+    "swapped-languages": lambda src, tgt: (tgt, src),
+}
+
+
+def test_what_was_planted_is_dropped_and_the_rest_stays(sound: Pairs) -> None:
+    places = random.Random(3).sample(range(200, 800), len(PLANTED))
+    pairs = list(sound)
+    for place, (rule, change) in zip(
+        sorted(places, reverse=True), PLANTED.items(), strict=True
+    ):
+        pairs.insert(place + 1, change(*sound[place]))
+        assert rule in BY_NAME
+    cleaned = clean(pairs)
+    assert rows(cleaned) == sound
+    counts = cleaned.record.counts()
+    assert {rule: n["dropped"] for rule, n in counts.items()} == dict.fromkeys(
+        PLANTED, 1
+    )
+    assert cleaned.num_read == len(sound) + len(PLANTED)
+    lines = list(cleaned.record.lines(("source", "target")))
+    assert len(lines) == 1 + len(PLANTED)
+    assert all(line.count("\t") == 6 and line.endswith("\n") for line in lines)
+
+
+def test_what_can_be_mended_is_as_it_was(sound: Pairs) -> None:
+    german = [i for i, (_, tgt) in enumerate(sound) if "ü" in tgt and " " in tgt]
+    places = german[10 : 10 + len(MENDED)]
+    pairs = list(sound)
+    for place, change in zip(places, MENDED.values(), strict=True):
+        pairs[place] = change(*sound[place])
+        assert pairs[place] != sound[place]
+    cleaned = clean(pairs)
+    assert rows(cleaned) == sound
+    changes = {c.rules[0]: c for c in cleaned.record.changes}
+    for place, rule in zip(places, MENDED, strict=True):
+        where, before, after = (
+            changes[rule].where,
+            changes[rule].before,
+            changes[rule].after,
+        )
+        assert where.endswith(f"made.en-de.tsv:{place + 1}")
+        assert before == pairs[place] or rule == "spaces"
+        assert after == sound[place]
+
+
+@pytest.mark.parametrize("by", [1, -1, 2])
+def test_a_shifted_stretch_is_in_step_again(sound: Pairs, by: int) -> None:
+    first, last = 300, 360
+    targets = [tgt for _, tgt in sound]
+    if by > 0:  # strange targets push the others down, and as many are lost at the end
+        stray = [f"Das gehört nicht hierher, Nummer {n}." for n in range(by)]
+        targets[first : last + 1] = [*stray, *targets[first : last + 1 - by]]
+    else:
+        targets[first : last + 1] = [*targets[first - by : last + 1], "Ein Fremder!"]
+    pairs = [(src, tgt) for (src, _), tgt in zip(sound, targets, strict=True)]
+    cleaned = clean(pairs)
+    found = rows(cleaned)
+    true = set(sound)
+    assert all(pair in true for pair in found)
+    assert len(found) >= len(sound) - 3 * abs(by)
+    mended = cleaned.record.counts()["shifted-lines"]["mended"]
+    assert mended >= last - first - 3 * abs(by)
+
+
+def test_a_line_that_one_file_lacks_puts_nothing_else_out_of_step(
+    sound: Pairs, tmp_path: Path
+) -> None:
+    for name, side in (("a.en", 0), ("a.de", 1)):
+        lines = [
+            f"{pair[side]}\n" for i, pair in enumerate(sound) if (side, i) != (1, 400)
+        ]
+        (tmp_path / name).write_text("".join(lines))
+    item = f"{tmp_path / 'a.en'},{tmp_path / 'a.de'}"
+    cleaned = clean_pairs([item], (None, None), Choice.of("translation", [], []), {})
+    assert set(rows(cleaned)) <= set(sound)
+    assert len(cleaned.text) >= len(sound) - 3
+    (tmp_path / "a.de").write_text("zu wenig\n")
+    with pytest.raises(DataError, match="lines but"):
+        clean_pairs([item], (None, None), Choice.of("translation", [], []), {})
+
+
+@pytest.mark.parametrize(
+    "name", ["out.tsv", "out.csv", "out.jsonl", "o.en,o.de", "out.tsv.gz"]
+)
+def test_what_is_written_is_read_again_and_nothing_is_left_to_clean(
+    sound: Pairs, tmp_path: Path, name: str
+) -> None:
+    pairs = [*sound[:300], *sound[100:120], ("a", "b" * 90), *sound[300:]]
+    cleaned = clean(pairs)
+    output = ",".join(str(tmp_path / part) for part in name.split(","))
+    place = Destination.of(output, None, [])
+    place.write(pairs_as_files(cleaned.text, place.texts))
+    again = read_pairs([output])
+    assert list(zip(again.src, again.tgt, strict=True)) == rows(cleaned)
+    assert (again.src_lang, again.tgt_lang) == ("en", "de")
+    choice = Choice.of("translation", [], [])
+    twice = clean_pairs([output], (None, None), choice, {})
+    assert not twice.record.changes
+    assert rows(twice) == rows(cleaned)
+    codes = {finding.code for finding in look_over(again)}
+    assert not codes & {
+        name for name in choice.actions if not choice.does(name, "keep")
+    }
+
+
+def test_rules_are_kept_or_dropped_as_asked(sound: Pairs) -> None:
+    pairs = [*sound, sound[0], (f"{sound[1][0]}<br>", sound[1][1][::-1])]
+    kept = clean(pairs, keep=["duplicates"], drop=["markup"])
+    counts = kept.record.counts()
+    assert counts["markup"] == {"mended": 0, "dropped": 1}
+    assert "duplicates" not in counts
+    for keep, drop, said in (
+        (["dupes"], [], "--keep dupes: no such rule"),
+        ([], ["duplicate"], "did you mean duplicates"),
+        (["markup"], ["markup"], "leave one out"),
+        (["empty"], [], "nothing can be learned"),
+        (["no-label"], [], "no such rule"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            Choice.of("translation", keep, drop)
+
+
+def test_rows_of_dev_and_test_are_dropped(sound: Pairs, tmp_path: Path) -> None:
+    path = tmp_path / "made.en-de.tsv"
+    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in sound))
+    test = from_pairs([(src.upper(), tgt) for src, tgt in sound[:7]], "t", "en", "de")
+    cleaned = clean_pairs(
+        [str(path)],
+        (None, None),
+        Choice.of("translation", [], []),
+        {"test-in-training": test},
+    )
+    assert cleaned.record.counts() == {"test-in-training": {"mended": 0, "dropped": 7}}
+    assert rows(cleaned) == sound[7:]
+
+
+def test_text_of_which_nothing_is_left_is_an_error() -> None:
+    with pytest.raises(DataError, match="no pair is left"):
+        clean([("same", "same"), ("a", "")])
