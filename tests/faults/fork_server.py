@@ -6,7 +6,7 @@ that a training costs a fork and not a start of Python. One JSON object a line c
 out:
 
     in:  {"out", "train", "settings", "events": FILE, "kill_at": N, "kill_after": SECONDS,
-    "fail_at": N,
+    "fail_at": N, "mono": ["LANG=FILE"],
           "signal_at": {"N": SIGNAL}, "twice": BOOL, "list_at": N, "break": NAME, "fresh",
           "allow_data_change", "processes": N, "gradients": FILE}
     out: the exit code, negative where a signal ended it, and what its standard error said
@@ -37,11 +37,14 @@ import torch
 from safetensors.torch import save_file
 
 from weft.data.check import language_identification
+from weft.data.mono import MonoText
 from weft.data.train_text import parse_texts
 from weft.errors import WeftError
 from weft.folder.model_folder import RunFolder
 from weft.kernels import torch_machine
 from weft.recipes.file import load_recipe
+from weft.run.course.course import train_in_steps
+from weft.run.course.material import MonoUse
 from weft.run.request import Request
 from weft.run.train import train
 from weft.tasks import trainable_translation
@@ -138,7 +141,11 @@ def run(asked: dict[str, Any]) -> int:
         **{key: asked[key] for key in keys if key in asked},
     )
     try:
-        train(request, Log(RunFolder(out).metrics, every=1, quiet=True))
+        if "mono" in asked:
+            use = MonoUse(tuple(map(MonoText.parse, asked["mono"])))
+            train_in_steps(request, use, Log(quiet=True))
+        else:
+            train(request, Log(RunFolder(out).metrics, every=1, quiet=True))
     except WeftError as error:
         print(f"weft: {error}", file=sys.stderr)
         return error.exit_code

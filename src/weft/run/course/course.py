@@ -66,11 +66,12 @@ def train_in_steps(
         with keeping_record(path) as verdict:
             facts = _facts(request, use, gathered)
             record = CourseRecord.open(files.course / "record.json", facts)
-            for place in (out, files.folder, files.course):
+            text = files.course / "text"
+            for place in (out, files.folder, files.course, text):
                 durable.remove_leftovers(place)
             assert isinstance(request.recipe, TranslationRecipe)
             seed = request.recipe.data.seed
-            material = gathered.written(files.course / "text", seed, use.denoise)
+            material = gathered.written(text, seed, use.denoise)
             clock = Clock(_minutes(request), steps_of(material, use))
             _announce(clock, record, material, log)
             steps = Steps(request, material, record, clock, verdict, log, progress)
