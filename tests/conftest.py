@@ -141,6 +141,19 @@ def tiny_folder(
     return out
 
 
+@pytest.fixture(scope="session")
+def both_ways(
+    tmp_path_factory: pytest.TempPathFactory, write_pairs: Callable[[int], str]
+) -> Path:
+    """A model that has learned a little of English to German and back."""
+    out = tmp_path_factory.mktemp("both") / "model"
+    settings = [one for one in TINY if not one.startswith("tokenizer.")]
+    settings += ["data.directions=both", "training.max_steps=60", "model.d_model=32"]
+    settings += ["training.eval_every=30"]
+    weft.train(out=out, train=write_pairs(216), settings=settings, quiet=True)
+    return out
+
+
 @pytest.fixture
 def save_recipe(tmp_path: Path) -> Callable[[Path], tuple[str, list[list[str]]]]:
     """Does what a card says: saves its recipe, and gives the settings of each of its commands."""

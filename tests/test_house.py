@@ -96,14 +96,17 @@ data.phrases: data.links data.scripts data.tokenizer
 data.hinting: data.corpus data.glossary data.hints data.links data.memory data.phrases data.spans data.tokenizer
 data.marks: config data.corpus data.tokenizer
 data.store: data.hinting data.marks data.tokenizer folder.durable
-data.sources: config data.check data.corpus data.store data.train_text
+data.sources: config data.check data.corpus data.languages data.store data.train_text
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer
 data.windows: data.batches data.store data.streams data.tokenizer
 data.label_batches: data.batches data.store data.tokenizer
-data.texts: config data.base data.builtin data.check data.corpus data.documents data.glossary data.labelled\
+data.directions: config data.base data.corpus data.formats data.languages data.train_text
+data.texts: config data.base data.builtin data.check data.corpus data.directions data.documents data.glossary\
+ data.labelled\
  data.signature data.split data.train_text
-data.checkup: config data.base data.check data.corpus data.documents data.labelled data.signature data.texts\
+data.checkup: config data.base data.check data.corpus data.directions data.documents data.labelled data.signature\
+ data.texts\
  data.train_text
 
 model.cache:

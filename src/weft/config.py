@@ -56,6 +56,10 @@ class PairsSection(Section):
     `terms` and `memory` are shares of the pairs in which the model reads, beside the source, the
     translations of a few words, or that of the sentence most like it among the others.
 
+    `directions`: that of the text (`one`), the reverse of it, that of each of several texts, or all
+    of these `both` ways. Of several, `temperature` above 1 has an epoch read more of those with
+    little text.
+
     `mixtures` weigh the sources anew, one after the other, each until its share of the steps;
     behind the last one, the sources have their own weights again.
     """
@@ -69,6 +73,8 @@ class PairsSection(Section):
     max_len: Annotated[int, Field(ge=1, le=100_000)] = 256
     terms: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     memory: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    directions: Literal["one", "reverse", "each", "both"] = "one"
+    temperature: Annotated[float, Field(ge=1.0, le=1000.0)] = 1.0
     mixtures: tuple[MixtureSection, ...] = ()
 
     @model_validator(mode="after")

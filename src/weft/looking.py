@@ -37,6 +37,7 @@ def inspect_task(
     task: "Task[Any, Any]",
     text: str | Sequence[str],
     beam_size: int | None = None,
+    to: str | None = None,
     **limits: int,
 ) -> "Inspection | Inspections":
     """Return what a model does with a text, or with several; see `LooksInside.inspect`."""
@@ -45,6 +46,7 @@ def inspect_task(
     from weft.inspection.several import inspect_sentences
 
     bounds = _limits(limits)
+    task = _toward(task, to)
     if isinstance(text, str):
         return Inspection(inspect_text(task, text, bounds, beam_size))
     if not text:
@@ -104,6 +106,13 @@ def inspect_checkpoints(
     return Inspections(inspect_learning(Path(folder), task, text, beam_size, bounds))
 
 
+def _toward(task: "Task[Any, Any]", to: str | None) -> "Task[Any, Any]":
+    """Return a translator of several directions as it translates into a language."""
+    from weft.tasks.translation import Translation
+
+    return task.toward(to) if isinstance(task, Translation) else task
+
+
 def _refuse_several(text: object) -> None:
     """Raise UsageError for a list of texts, which `model.inspect` takes."""
     if not isinstance(text, str):
@@ -159,6 +168,7 @@ def compare(
     train: str | Sequence[str] = (),
     samples: int = 1000,
     show: int = 5,
+    to: str | None = None,
     **decoding: Any,
 ) -> "Comparison":
     """Compare the models of two folders on a text, as `weft compare` does: the better one, by how
@@ -166,7 +176,8 @@ def compare(
 
     `data` names files; without it, it is the text that the first model's run held out. `train`
     names the training pairs, for figures by rare words. `samples` is how many resamples are drawn,
-    `show` how many rows that differ most are given in each direction. `decoding` are `beam_size`
+    `show` how many rows that differ most are given in each direction. Of models that translate into
+    several languages, `to` says which. `decoding` are `beam_size`
     and `length_penalty` in the place of each model's own.
 
     Raises weft.errors.MissingPackage without PyTorch; UsageError for models of two tasks or
@@ -181,6 +192,7 @@ def compare(
         samples=samples,
         show=show,
         decoding=decoding,
+        to=to,
     )
 
 
@@ -192,6 +204,7 @@ def compare_models(
     samples: int,
     show: int,
     decoding: Mapping[str, Any],
+    to: str | None = None,
     sets_threads: bool = False,
 ) -> "Comparison":
     """Compare as `compare` does; with `sets_threads` in a process of its own."""
@@ -215,6 +228,7 @@ def compare_models(
         samples=samples,
         show=show,
         decoding=decoding,
+        to=to,
     )
     return replace(comparison, notes=(*own, *comparison.notes))
 

@@ -180,7 +180,6 @@ def test_a_file_or_folder_where_a_verb_belongs(
         (["train", "--lr=0.1"], "--set training.learning_rate=0.001"),
         (["train", "--batch-size", "8"], "--set batches.batch_size=..."),
         (["train", "--gpu"], "a GPU is used where PyTorch finds one"),
-        (["train", "--reverse"], "two files as b,a"),
         (["train", "--dropout", "0.2"], "--set model.dropout=..."),
         (["train", "--hidden-size", "8"], "--set model.d_model=..."),
         (["train", "--outptu", "x"], "did you mean --output?"),

@@ -20,6 +20,7 @@ from weft.serve.catalogue import (
     Named,
     ServedModel,
     named,
+    of_directions,
     open_model,
     remembering,
     reopened,
@@ -200,3 +201,22 @@ def test_what_a_pack_has_with_it_is_served_and_goes_with_it(
     assert first is not None
     assert first.entries[0].targets == ("Mieze",)
     again.pool.stop()
+
+
+def test_a_model_of_several_directions_is_served_once_for_each(
+    both_ways: Path,
+) -> None:
+    (asked,) = named([f"mine={both_ways}"])
+    models = [open_model(one) for one in of_directions(asked)]
+    assert [model.id for model in models] == ["mine-en-de", "mine-de-en"]
+    catalogue = Catalogue(models)
+    assert catalogue.pairs() == [("en", "de"), ("de", "en")]
+    (model,) = catalogue.route("de", "en")
+    text = "Katze sieht Hund."
+    wanted = weft.load(both_ways).translate(text, to="en")
+    assert model.predictor.translate(text) == wanted
+    again = reopened(model, 8)
+    assert again is not None
+    assert (again.src, again.tgt) == ("de", "en")
+    (only,) = named([f"mine:de-en={both_ways}"])
+    assert of_directions(only) == [only]

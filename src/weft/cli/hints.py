@@ -55,14 +55,13 @@ _KERNELS = (
     "only weft translate, classify, generate, score and evaluate have it; leave it out"
 )
 _PLAIN = "what it shows comes from plain NumPy, that of a recurrent model from PyTorch; leave it out"
-_TURN = (
-    "name the other direction: two files as b,a; else --set data.src_lang=de --set data.tgt_lang=en, of a TSV "
-    "where the first row names its columns"
-)
 _LANGUAGES = (
     "--set data.src_lang=en --set data.tgt_lang=de, or name the file pairs.en-de.tsv"
 )
-_ONE_WAY = "a model translates in one direction, between the languages that it was trained on; leave it out"
+_ONE_WAY = (
+    "a model translates between the languages that it was trained on; leave it out, or say by --to which of several "
+    "it is to write"
+)
 LANGUAGES = {  # other programs' options for a language
     **dict.fromkeys(
         ("--source", "--source-lang", "--src", "--src-lang"), "--set data.src_lang=en"
@@ -95,7 +94,6 @@ OPTIONS = {
     "--name": "--output FOLDER",
     "--output-dir": "--output FOLDER",
     "--resume": "the same command continues a run",
-    "--reverse": _TURN,
     "--steps": _STEPS,
     "--task": "--set task=translation, language-modelling or classification",
     "--threshold": "--all gives every label's probability, for a threshold of your own",

@@ -1,11 +1,11 @@
 """The arguments of `weft inspect`: a text, several, two models, or a model while it learned."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from weft import DEMO
 from weft.cli.hints import about_order
-from weft.cli.models import naming_options, opened
+from weft.cli.models import naming_options, opened, toward
 from weft.errors import UsageError
 from weft.folder.layout import (
     is_finished,
@@ -17,6 +17,7 @@ from weft.folder.layout import (
 if TYPE_CHECKING:
     from weft.inspection.look import Inspection
     from weft.inspection.several import Several
+    from weft.tasks.task import Task
 
 # from here on are the scripts that write no spaces: Thai and its neighbours, those of East Asia
 _SPACELESS = "\u0e00"
@@ -114,12 +115,13 @@ def inspected(
     texts: list[str],
     beam_size: int | None,
     checkpoints: bool,
+    to: str | None = None,
 ) -> Found:
     """Run the model, or both models, on what is asked for."""
     from weft.inspection.look import inspect_text
     from weft.inspection.several import compare_models, inspect_sentences
 
-    task = opened(folder)
+    task = _toward(opened(folder), to)
     with naming_options(["beam_size"]):
         if checkpoints:
             from weft.inspection.learned import inspect_learning
@@ -127,7 +129,20 @@ def inspected(
             return inspect_learning(folder, task, texts[0], beam_size)
         if other is not None:
             names = [str(folder), str(other)]
-            return compare_models([task, opened(other)], names, texts[0], beam_size)
+            return compare_models(
+                [task, _toward(opened(other), to)], names, texts[0], beam_size
+            )
         if len(texts) > 1:
             return inspect_sentences(task, texts, beam_size)
         return inspect_text(task, texts[0], beam_size=beam_size)
+
+
+def _toward(task: "Task[Any, Any]", to: str | None) -> "Task[Any, Any]":
+    """Return a translator as it translates into a language; another model as it is."""
+    from weft.tasks.translation import Translation
+
+    if isinstance(task, Translation):
+        return toward(task, to)
+    if to is not None:
+        raise UsageError(f"--to: this is a model for {task.name}; leave it out")
+    return task

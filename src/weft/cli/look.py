@@ -14,7 +14,7 @@ from weft.cli.inspected import (
     split_texts,
 )
 from weft.cli.models import naming_options, opened
-from weft.cli.options import AsJson, BeamSize, Folder, FromDemo
+from weft.cli.options import AsJson, BeamSize, Folder, FromDemo, To
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json
 from weft.console import stages
@@ -69,6 +69,7 @@ def inspect(
         ),
     ] = False,
     beam_size: BeamSize = None,
+    to: To = None,
     checkpoints: Annotated[
         bool,
         typer.Option(
@@ -105,7 +106,7 @@ def inspect(
     from weft.inspection.report import write_report
     from weft.inspection.several import Several
 
-    inspection = inspected(model, other, sentences, beam_size, checkpoints)
+    inspection = inspected(model, other, sentences, beam_size, checkpoints, to)
     if output is None and as_json:
         print_json(inspection.to_json())
     elif output is None:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ from weft.cli.models import (
     refuse_missing_terms,
     tagged,
     together,
+    toward,
 )
 from weft.cli.options import (
     AsJson,
@@ -31,6 +32,7 @@ from weft.cli.options import (
     NoGlossary,
     Precision,
     Tag,
+    To,
     UsesShortlist,
     UtilityName,
 )
@@ -74,6 +76,7 @@ def evaluate(
     shortlist: UsesShortlist = None,
     glossary: GlossaryFiles = None,
     no_glossary: NoGlossary = False,
+    to: To = None,
     tag: Tag = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
@@ -82,7 +85,7 @@ def evaluate(
     """Score a model on text: BLEU and chrF, loss and perplexity, or accuracy and F1."""
     refuse_no_model(folder)
     refuse_missing_text(data or ())
-    terms_of = _Terms(folder, tuple(glossary or ()), no_glossary, tag)
+    terms_of = _Terms(folder, tuple(glossary or ()), no_glossary, tag, to)
     terms_of.refuse_missing()
     decoding: dict[str, Any] = {
         "beam_size": beam_size,
@@ -112,14 +115,15 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Terms:
-    """The glossary that translations are scored with, that of files or else of a pack; and the tag
-    of the text that they are to be like.
+    """The glossary that translations are scored with, that of files or else of a pack; the tag of
+    the text that they are to be like, and the language to write.
     """
 
     folder: Path
     paths: Sequence[Path]
     leaves: bool
     tag: str | None = None
+    to: str | None = None
 
     def refuse_missing(self) -> None:
         """Raise UsageError where a file is missing, or none is to be used."""
@@ -163,14 +167,19 @@ def _scored(
     task = opened(folder, *computing)
     precision, _ = computing
     if not isinstance(task, Translation):
-        asked = {**decoding, "tag": terms_of.tag}
+        asked = {**decoding, "tag": terms_of.tag, "to": terms_of.to}
         _refuse_decoding(folder, task.name, asked, others, precision, terms_of.paths)
+    elif terms_of.to is not None:
+        task = toward(task, terms_of.to)
     own: list[str] = []
     if data:
         text = task.read(data)
     else:
         part, text = held_out(folder)
         own.append(HELD_OUT[part])
+        if terms_of.to is not None:
+            assert isinstance(task, Translation)
+            text = text.of(task.directions[0])
     trained_on = training_hashes(folder)
     if not as_json:
         for note in [*own, *task.shared_rows(text, trained_on)]:
@@ -213,25 +222,40 @@ def _translated(
     """
     if glossary is not None and model.can_align:
         decoding = {**decoding, "alignments": True}
+    if glossary is not None and task.config.directions:
+        raise UsageError("glossary: it is for one direction; say which by --to")
     bound = model.with_glossary(glossary)
     glossary = bound.glossary
-    stream = bound.translate_stream(text.src, **decoding, chunk=_AT_A_TIME)
+    stream = _in_directions(bound, text, decoding)
     shown = stages.counted(stream, task.unit, every=1, total=len(text))
-    predictions = list(shown)
+    found = dict(shown)
+    predictions = [found[row] for row in range(len(text))]
     if glossary is None:
         return predictions, {}
     stages.enter("translating without the glossary")
     free = list(predictions)
     having = [number for number, src in enumerate(text.src) if glossary.find(src)]
     sources = [text.src[number] for number in having]
-    stream = model.translate_stream(sources, **decoding, chunk=_AT_A_TIME)
-    for number, prediction in zip(having, stream, strict=True):
+    again = model.translate_stream(sources, **decoding, chunk=_AT_A_TIME)
+    for number, prediction in zip(having, again, strict=True):
         free[number] = prediction
     both = {"without": free, "with": predictions}
     scores = {
         name: task.term_scores(text, each, glossary) for name, each in both.items()
     }
     return predictions, scores
+
+
+def _in_directions(
+    model: "Translator", text: "ParallelText", decoding: dict[str, Any]
+) -> Iterator[tuple[int, "Prediction"]]:
+    """Yield the translation of each source with its number, direction by direction."""
+    for pair in text.directions:
+        rows = text.rows_of(pair)
+        chosen = model.toward(pair[1], pair[0]) if model.directions else model
+        sources = [text.src[row] for row in rows]
+        stream = chosen.translate_stream(sources, **decoding, chunk=_AT_A_TIME)
+        yield from zip(rows, stream, strict=True)
 
 
 def _term_lines(terms: dict[str, "TermScores"]) -> list[str]:
@@ -291,6 +315,7 @@ def compare(
     ] = 5,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    to: To = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two models: which is better, by how much, where, and whether it is chance."""
@@ -306,7 +331,7 @@ def compare(
         from weft.looking import compare_models
 
         decoding = {"beam_size": beam_size, "length_penalty": length_penalty}
-        with naming_options(decoding):
+        with naming_options([*decoding, "to"]):
             comparison = compare_models(
                 (first, second),
                 data or (),
@@ -314,6 +339,7 @@ def compare(
                 samples=samples,
                 show=show,
                 decoding=decoding,
+                to=to,
                 sets_threads=True,
             )
     if as_json:

@@ -39,6 +39,7 @@ class Translators:
     leaves_glossary: bool = False
     leaves_memory: bool = False
     tag: str | None = None
+    to: str | None = None
 
     def open(self, of_document: bool = False) -> "Opened":
         """Load them; the units of the memory also as segments of documents are.
@@ -49,6 +50,7 @@ class Translators:
 
         task = opened(self.folder, self.precision, self.kernels)
         assert isinstance(task, Translation)
+        task = toward(task, self.to)
         model = together(task, self.others, self.precision, self.kernels)
         refuse_idle(self.precision, model.engine)
         model = tagged(model, self.tag)
@@ -111,6 +113,7 @@ class Translators:
             "ensemble": [files_of(other).digest() for other in self.others],
             "precision": found.task.machine.precision,
             "tag": found.model.tag,
+            "to": found.model.tgt_lang,
         }
 
 
@@ -246,6 +249,11 @@ def together(
         refuse_other_task(folder, task.name)
     model = task.predictor()
     others = [load_predictor(folder, precision, kernels) for folder in folders]
+    if not model.directions:
+        others = [
+            other.toward(model.tgt_lang, model.src_lang) if other.directions else other
+            for other in others
+        ]
     for folder, other in zip(folders, others, strict=True):
         if reason := model.difference(other):
             raise UsageError(f"--ensemble {folder}: {reason}")
@@ -265,6 +273,21 @@ def opened(
     with suppress(FolderError):  # the model itself is sound
         if newer := newer_state(folder):
             remark(f"weft: note: {newer}")
+    return task
+
+
+def toward(task: "Translation", to: str | None) -> "Translation":
+    """Return the model as it translates into a language.
+
+    Raises UsageError where it does not, or writes several and none is said.
+    """
+    try:
+        task = task.toward(to)
+    except UsageError as error:
+        raise UsageError(f"--to {error}".replace("--to to ", "--to ")) from None
+    if task.config.directions:
+        known = ", ".join(dict.fromkeys(tgt for _, tgt in task.directions))
+        raise UsageError(f"the model writes {known}; say which by --to")
     return task
 
 

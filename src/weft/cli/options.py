@@ -140,6 +140,14 @@ NoMemory = Annotated[
     bool,
     typer.Option("--no-memory", help="Leave out the memory that a pack has."),
 ]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="LANG",
+        help="Language to translate into, of a model that writes several.",
+    ),
+]
 Tag = Annotated[
     str | None,
     typer.Option(

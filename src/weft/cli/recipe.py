@@ -137,14 +137,16 @@ def refuse_two_sides(data: Sequence[str], settings: Sequence[str]) -> None:
         )
 
 
-def usual_folder(data: Sequence[str], recipe: str | None) -> Path:
+def usual_folder(
+    data: Sequence[str], recipe: str | None, reverse: bool = False
+) -> Path:
     """Return the folder of a model that the user has not named: after its text or its recipe."""
     if data:
         first = data[0].split(",")[0]
         name, _ = split_ending(Path(first.removesuffix(".gz")).name)
     else:
         name = Path(recipe or "").stem
-    return RUNS / (name or "model")
+    return RUNS / f"{name or 'model'}{'-reverse' if reverse else ''}"
 
 
 def refuse_missing_text(items: Sequence[str | None]) -> None:

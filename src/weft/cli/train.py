@@ -125,6 +125,13 @@ Verbose = Annotated[
         help="Also report precision, threads and the share of the machine's peak speed.",
     ),
 ]
+Reverse = Annotated[
+    bool,
+    typer.Option(
+        "--reverse",
+        help="Read the pairs from target to source, whatever their form: train the other direction.",
+    ),
+]
 Minutes = Annotated[
     float | None,
     typer.Option(
@@ -170,6 +177,7 @@ def train(
     denoise: Denoise = False,
     start_from: StartFrom = None,
     settings: Settings = None,
+    reverse: Reverse = False,
     fresh: Fresh = False,
     allow_data_change: AllowDataChange = False,
     allow_bad_data: AllowBadData = False,
@@ -186,10 +194,11 @@ def train(
         )
     sources = parse_texts([*(data or ()), *(train or ())])
     texts = names_of(sources)
-    chosen = choose_recipe(recipe, settings or (), texts, start_from)
+    settings = _with_reverse(settings or [], reverse)
+    chosen = choose_recipe(recipe, settings, texts, start_from)
     refuse_other_text(texts, dev, test, chosen.recipe, output)
     if recipe is None:
-        refuse_two_sides(texts, settings or ())
+        refuse_two_sides(texts, settings)
     terms = _only_glossary(glossary or ())
     more = tuple(map(MonoText.parse, mono or ()))
     if not more and (rounds or beam or denoise):
@@ -197,7 +206,7 @@ def train(
             "--rounds, --beam and --denoise are for text in one language; give --mono, too"
         )
     refuse_missing_text([*texts, dev, test, terms, *(text.data for text in more)])
-    out = output or usual_folder(texts, recipe)
+    out = output or usual_folder(texts, recipe, reverse)
     if is_first_process():
         for line in (*chosen.said, *columns_read(chosen.recipe, texts)):
             say(line)
@@ -237,6 +246,16 @@ def train(
             with saying_what_is_lost(out):
                 verdict = run_training(request, verbose=verbose)
     say_ended(verdict, chosen.recipe.task, out)
+
+
+def _with_reverse(settings: list[str], reverse: bool) -> list[str]:
+    """Return the settings with that of the other direction, where it is asked for."""
+    if not reverse:
+        return settings
+    for setting in settings:
+        if setting.split("=")[0].strip() == "data.directions":
+            raise UsageError(f"--reverse and --set {setting}: leave out one of them")
+    return [*settings, "data.directions=reverse"]
 
 
 def _only_glossary(names: Sequence[str]) -> str | None:

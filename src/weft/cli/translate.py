@@ -52,6 +52,7 @@ from weft.cli.options import (
     Tag,
     Temperature,
     TextsOrDocument,
+    To,
     TopK,
     TopP,
     UsesShortlist,
@@ -106,6 +107,7 @@ def translate(
     no_glossary: NoGlossary = False,
     memory: MemoryFiles = None,
     no_memory: NoMemory = False,
+    to: To = None,
     tag: Tag = None,
     given: GivenFile = None,
     review: ReviewFile = None,
@@ -152,6 +154,7 @@ def translate(
         no_glossary or (is_drawn and not glossary),
         no_memory,
         tag,
+        to,
     )
     models.refuse_missing()
     names = tuple(columns or ())

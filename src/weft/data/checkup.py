@@ -11,15 +11,20 @@ from weft.config import ClassificationRecipe, LanguageRecipe, Recipe, Translatio
 from weft.data.base import Corpus
 from weft.data.check.columns import look_over_columns
 from weft.data.check.finding import Finding, Severity, gravest_first
-from weft.data.check.parts import examine_documents, examine_pairs, examine_rows
+from weft.data.check.parts import (
+    examine_directions,
+    examine_documents,
+    examine_rows,
+)
 from weft.data.check.summary import summarize
 from weft.data.check.unequal import unequal_lines
-from weft.data.corpus import read_pairs, split_at_comma
+from weft.data.corpus import split_at_comma
+from weft.data.directions import read_directions
 from weft.data.documents import read_documents
 from weft.data.labelled import read_labelled
 from weft.data.signature import signature
 from weft.data.texts import Sources
-from weft.data.train_text import names_of
+from weft.data.train_text import TrainText, names_of
 from weft.errors import DataError
 
 SEVERITIES: tuple[Severity, ...] = ("fatal", "warning", "note")
@@ -91,8 +96,7 @@ def _reader_and_examiner(recipe: Recipe) -> tuple[Reader, Examiner]:
     """Return what reads DATA as a recipe says, and what examines the parts of such text."""
     if isinstance(recipe, TranslationRecipe):
         pairs = recipe.data
-        langs = (pairs.src_lang, pairs.tgt_lang)
-        return lambda items: read_pairs(items, *langs), examine_pairs
+        return lambda items: read_directions(_texts(items), pairs), examine_directions
     if isinstance(recipe, LanguageRecipe):
         text = recipe.data
         ends = (text.documents, text.raw)
@@ -101,6 +105,10 @@ def _reader_and_examiner(recipe: Recipe) -> tuple[Reader, Examiner]:
     rows = recipe.data
     columns = (rows.text_column, rows.label_column, rows.label_separator)
     return lambda items: read_labelled(items, *columns), examine_rows
+
+
+def _texts(items: Sequence[str]) -> list[TrainText]:
+    return list(map(TrainText, items))
 
 
 def _examine(

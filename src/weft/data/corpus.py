@@ -63,7 +63,7 @@ class ParallelText(Corpus):
     the files of `by_unit`, by their place in `files`, several units share a line: there it is the
     number of the unit. `coded` counts, by file, the pairs that reading took codes out of. `worths`
     say what is known of each file's rows, by its place in `files`; there are none where all are
-    plain.
+    plain. So do `pairs`, the languages of the two sides, where these are not the same in all files.
     """
 
     COLUMNS = ("src", "tgt")
@@ -75,6 +75,30 @@ class ParallelText(Corpus):
     by_unit: frozenset[int] = frozenset()
     coded: Mapping[str, int] = field(default_factory=dict)
     worths: tuple[Worth, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def directions(self) -> list[tuple[str, str]]:
+        """Return the languages of source and target that pairs have, each two once."""
+        if not self.pairs:
+            return [(self.src_lang, self.tgt_lang)]
+        having = sorted(set(self.file_of))
+        return list(dict.fromkeys(self.pairs[file] for file in having))
+
+    def direction_of(self, file: int) -> tuple[str, str]:
+        """Return the languages of a file's source and target, by its place in `files`."""
+        return self.pairs[file] if self.pairs else (self.src_lang, self.tgt_lang)
+
+    def rows_of(self, direction: tuple[str, str]) -> list[int]:
+        """Return the numbers of the pairs of a direction."""
+        files = {n for n in set(self.file_of) if self.direction_of(n) == direction}
+        return [i for i, file in enumerate(self.file_of) if file in files]
+
+    def of(self, direction: tuple[str, str]) -> Self:
+        """Return the pairs of a direction, as a text of these two languages."""
+        src_lang, tgt_lang = direction
+        part = self.select(self.rows_of(direction))
+        return replace(part, src_lang=src_lang, tgt_lang=tgt_lang, pairs=())
 
     def worth_of(self, file: int) -> Worth:
         """Return what is known of the rows of a file, by its place in `files`."""
@@ -202,7 +226,11 @@ def split_off(
     if total < split.MIN_PAIRS:
         return text, None, None
     sizes = split.held_out_sizes(total, dev_size, test_size, "pairs")
-    train, dev, test = split.hold_out(text.src, text.tgt, *sizes, seed, made)
+    sides = (text.src, text.tgt)
+    if text.pairs:  # a sentence is the same in whichever side it stands
+        sides = _with_languages(text)
+    is_one = bool(text.pairs)
+    train, dev, test = split.hold_out(*sides, *sizes, seed, made, is_one)
     return (
         text.select(train),
         text.select(dev) if dev else None,
@@ -210,9 +238,24 @@ def split_off(
     )
 
 
+def _with_languages(text: ParallelText) -> tuple[list[str], list[str]]:
+    """Return both sides, each sentence with its language before it."""
+    src = []
+    tgt = []
+    for file, one, other in zip(text.file_of, text.src, text.tgt, strict=True):
+        src_lang, tgt_lang = text.direction_of(file)
+        src.append(f"{src_lang} {one}")
+        tgt.append(f"{tgt_lang} {other}")
+    return src, tgt
+
+
 def fingerprint(text: ParallelText) -> str:
     """Hash languages, pairs and their order (SHA-256); file names and line numbers do not count."""
     digest = sha256(f"{text.src_lang}\n{text.tgt_lang}\n{len(text)}\n".encode())
+    if text.pairs:
+        counts = Counter(text.file_of)
+        of_files = [(*text.pairs[file], n) for file, n in sorted(counts.items())]
+        digest.update(repr(of_files).encode())
     for side in (text.src, text.tgt):
         for start in range(0, len(side), 10_000):
             block = "\n".join(side[start : start + 10_000]) + "\n"

@@ -62,9 +62,12 @@ def marks_among(pieces: Iterable[str]) -> MarksSection:
 
 def marks_needed(text: ParallelText) -> MarksSection:
     """Return the marks that tell the rows of a text apart."""
+    languages: dict[str, None] = {}
+    if len(text.directions) > 1:
+        languages = dict.fromkeys(tgt for _, tgt in text.directions)
     tags = dict.fromkeys(worth.tag for worth in text.worths if worth.tag)
     made = any(worth.made for worth in text.worths)
-    return MarksSection(made=made, tags=tuple(tags))
+    return MarksSection(languages=tuple(languages), made=made, tags=tuple(tags))
 
 
 def with_marks(
@@ -83,7 +86,8 @@ def with_marks(
 
 @dataclass
 class Marking:
-    """Marks for the rows of a text: those of the file that each is from.
+    """Marks for the rows of a text: those of the file that each is from. The language to write is
+    among them where the tokenizer has a mark for it.
 
     Of the rows of a text with a tag the share `UNTAGGED` has none, drawn by the seed.
     """
@@ -96,7 +100,8 @@ class Marking:
     def key(self) -> list[Any]:
         """Return what the marks follow from, beside the text and the tokenizer."""
         worths = [[worth.tag, worth.made] for worth in self.text.worths]
-        return [_VERSION, UNTAGGED, self.seed, worths, self._runs]
+        pairs = [*map(list, self.text.pairs), self.text.tgt_lang]
+        return [_VERSION, UNTAGGED, self.seed, worths, pairs, self._runs]
 
     def write(self, rows: Ids, src: Sequence[Ids]) -> list[Ids]:
         """Return the source ids of pairs with their marks; `rows` are their numbers in the text."""
@@ -104,8 +109,14 @@ class Marking:
 
     def of(self, row: int) -> tuple[int, ...]:
         """Return the ids of a row's marks."""
-        worth = self.text.worth_of(self.text.file_of[row])
-        pieces = [MADE] if worth.made else []
+        file = self.text.file_of[row]
+        worth = self.text.worth_of(file)
+        pieces = []
+        language = language_mark(self.text.direction_of(file)[1])
+        if language in self.tokenizer.marks:
+            pieces.append(language)
+        if worth.made:
+            pieces.append(MADE)
         if worth.tag is not None and self._drawn[row] >= UNTAGGED:
             pieces.append(tag_mark(worth.tag))
         return tuple(self.tokenizer.mark_id(piece) for piece in pieces)

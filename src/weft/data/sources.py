@@ -6,7 +6,7 @@ of a run's steps.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weft.config import MixtureSection
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
+from weft.data.languages import direction
 from weft.data.store import ParallelStore
 from weft.data.train_text import OTHER, Worth
 from weft.errors import UsageError
@@ -47,9 +48,15 @@ class Mixture:
         return f"{', '.join(said)}; an epoch reads {rows}"
 
 
-def mixtures_of(text: ParallelText, asked: Sequence[MixtureSection]) -> list[Mixture]:
+def mixtures_of(
+    text: ParallelText, asked: Sequence[MixtureSection], temperature: float = 1.0
+) -> list[Mixture]:
     """Return the mixtures of a text's sources that a recipe asks for, one after the other; the last
     ends with the run.
+
+    With a `temperature` T, each direction has the share of an epoch that is its own to the power of
+    1 / T (Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild",
+    section 3.2).
 
     Raises UsageError where a mixture weighs a tag that no text has, or leaves no text.
     """
@@ -70,7 +77,33 @@ def mixtures_of(text: ParallelText, asked: Sequence[MixtureSection]) -> list[Mix
     if not found or found[-1].until < 1:
         weights = tuple(worth.weight for worth in own)
         found.append(Mixture(1.0, weights))
-    return found
+    if temperature == 1 or len(text.directions) < 2:
+        return found
+    return [
+        replace(mixture, weights=_at_temperature(text, mixture.weights, temperature))
+        for mixture in found
+    ]
+
+
+def _at_temperature(
+    text: ParallelText, weights: Sequence[float], temperature: float
+) -> tuple[float, ...]:
+    """Return the weights of files with the directions' shares at a temperature; an epoch reads as
+    many rows as before.
+    """
+    counts = np.bincount(text.file_of, minlength=len(text.files))
+    read = counts * np.array(weights)
+    pairs = list(map(text.direction_of, range(len(text.files))))
+    sizes = dict.fromkeys(pairs, 0.0)
+    for pair, rows in zip(pairs, read, strict=True):
+        sizes[pair] += float(rows)
+    flat = {pair: size ** (1 / temperature) for pair, size in sizes.items() if size}
+    scale = sum(sizes.values()) / sum(flat.values())
+    found = []
+    for pair, weight in zip(pairs, weights, strict=True):
+        factor = scale * flat[pair] / sizes[pair] if pair in flat else 1.0
+        found.append(weight * factor)
+    return tuple(found)
 
 
 def _weight_in(section: MixtureSection, worth: Worth) -> float:
@@ -80,23 +113,30 @@ def _weight_in(section: MixtureSection, worth: Worth) -> float:
     return section.weights.get(OTHER, worth.weight)
 
 
-def source_notes(text: ParallelText, store: ParallelStore) -> Iterator[str]:
+def source_notes(
+    text: ParallelText, store: ParallelStore, mixtures: Sequence[Mixture]
+) -> Iterator[str]:
     """Say of each file what its rows are worth, and how many of them an epoch reads; nothing where
-    all files are plain.
+    all files are plain. Of several mixtures each says itself what is read.
     """
-    if not text.worths:
+    if not text.worths and not text.pairs:
         return
+    (*earlier, last) = mixtures
     files = _files_of(text, store)
     counts = np.bincount(files, minlength=len(text.files)).tolist()
     for file, count in enumerate(counts):
         if not count:  # the target side of two aligned files
             continue
-        worth = text.worths[file]
-        said = counted(count, "pairs")
-        if more := worth.describe():
-            said += f", {more}"
-        read = counted(round(count * worth.weight), "rows")
-        yield f"{text.files[file]}: {said}; an epoch reads {read} of it"
+        said = [counted(count, "pairs")]
+        if text.pairs:
+            said.append(direction(*text.pairs[file]))
+        if more := text.worth_of(file).describe():
+            said.append(more)
+        line = f"{text.files[file]}: {', '.join(said)}"
+        if not earlier:
+            read = counted(round(count * last.weights[file]), "rows")
+            line += f"; an epoch reads {read} of it"
+        yield line
 
 
 def _files_of(text: ParallelText, store: ParallelStore) -> NDArray[np.int64]:

@@ -77,6 +77,7 @@ def hold_out(
     test_size: int,
     seed: int,
     made: Sequence[bool] = (),
+    is_one: bool = False,
 ) -> tuple[list[int], list[int], list[int]]:
     """Divide the pairs: return the indices of training, dev and test pairs, each in rising order.
 
@@ -86,11 +87,11 @@ def hold_out(
     part may stay below its size.
 
     Pairs that are `made` count for nothing in this: none is held out, and those of a group that is
-    are in no part.
+    are in no part. With `is_one`, a text on one side is the same as on the other.
     """
     sources = list(map(fold, src))
     targets = list(map(fold, tgt))
-    roots = _roots(sources, targets)
+    roots = _roots(sources, targets, is_one)
     members: dict[int, Group] = {}
     for index, root in enumerate(roots):
         if not (made and made[index]):
@@ -105,7 +106,9 @@ def hold_out(
     return train, dev, test
 
 
-def _roots(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
+def _roots(
+    sources: Sequence[str], targets: Sequence[str], is_one: bool = False
+) -> list[int]:
     """Find for each pair the smallest index in its connected component (union-find with path
     halving).
     """
@@ -117,8 +120,10 @@ def _roots(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
             i = parent[i]
         return i
 
+    first: dict[str, int] = {}
     for side in (sources, targets):
-        first: dict[str, int] = {}
+        if not is_one:
+            first = {}
         for index, text in enumerate(side):
             other = first.setdefault(text, index)
             if other != index:

@@ -12,14 +12,18 @@ from weft.console import stages
 from weft.data import builtin as samples
 from weft.data.base import Corpus
 from weft.data.check.finding import Finding, counted
-from weft.data.check.parts import examine_documents, examine_pairs, examine_rows
+from weft.data.check.parts import (
+    examine_directions,
+    examine_documents,
+    examine_rows,
+)
 from weft.data.corpus import (
     ParallelText,
     fingerprint,
     from_pairs,
-    read_pairs,
     split_off,
 )
+from weft.data.directions import read_directions, read_held_out, turned
 from weft.data.documents import (
     Documents,
     fingerprint_documents,
@@ -156,7 +160,7 @@ def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     """
     given.refuse_beside(data.builtin)
     if data.builtin:
-        texts = _builtin_pairs(data.builtin, data.src_lang, data.tgt_lang)
+        texts = _turned(_builtin_pairs(data), data)
     else:
         texts = _read_pairs(data, given)
     return texts if given.glossary is None else _with_glossary(texts, data, given)
@@ -179,18 +183,26 @@ def _with_glossary(
 
 
 def _read_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
-    train = read_pairs(given.train, data.src_lang, data.tgt_lang)
-    dev, test = _read_held_out(
-        given, lambda item: read_pairs(item, train.src_lang, train.tgt_lang)
-    )
+    train = read_directions(given.train, data)
+    dev, test = _read_held_out(given, lambda item: read_held_out(item, train, data))
     dev_size = 0 if dev else data.dev_size
     test_size = 0 if test else data.test_size
     split = _Split(train, *split_off(train, dev_size, test_size, data.seed))
     stages.enter("checking the text")
-    findings = examine_pairs(train, dev, test)
+    findings = examine_directions(train, dev, test)
     how = _split_notes(split.dev, split.test, "pairs", data.seed)
     small = _small_notes(split.train)
-    return split.texts(dev, test, "pairs", fingerprint, findings, (*how,), (*small,))
+    texts = split.texts(dev, test, "pairs", fingerprint, findings, (*how,), (*small,))
+    return _turned(texts, data)
+
+
+def _turned(texts: Texts[ParallelText], data: PairsSection) -> Texts[ParallelText]:
+    """Return the parts in the directions in which the model reads them."""
+    if data.directions in ("one", "each"):
+        return texts
+    dev = texts.dev and turned(texts.dev, data)
+    test = texts.test and turned(texts.test, data)
+    return replace(texts, train=turned(texts.train, data), dev=dev, test=test)
 
 
 def gather_documents(data: DocumentsSection, given: Sources) -> Texts[Documents]:
@@ -269,9 +281,11 @@ class _Split(Generic[C]):
         return Texts(self.train, dev, test, unit, fingerprint, notes, tuple(findings))
 
 
-def _builtin_pairs(
-    name: str, src_lang: str | None, tgt_lang: str | None
-) -> Texts[ParallelText]:
+def _builtin_pairs(data: PairsSection) -> Texts[ParallelText]:
+    name = str(data.builtin)
+    src_lang, tgt_lang = data.src_lang, data.tgt_lang
+    if data.directions == "reverse":
+        src_lang, tgt_lang = tgt_lang, src_lang
     default = ("de", "en") if name == "toy-de-en" else ("en", "zh")
     langs = (src_lang or default[0], tgt_lang or default[1])
     splits = samples.pairs(name, *langs)

@@ -5,8 +5,8 @@ comparable.
 import hashlib
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,8 @@ class TranslationScores:
     """BLEU (Papineni et al. 2002) and chrF2 (Popović 2015) of a test set, from 0 to 100.
 
     `bleu_lc` is BLEU of the same text in lower case. `notes` are for a person to read: what was
-    chosen, and what looks wrong.
+    chosen, and what looks wrong. Of a text of several `directions` the scores are the means over
+    them, each of which has its own.
     """
 
     bleu: float
@@ -54,6 +55,7 @@ class TranslationScores:
     num_empty: int
     references_sha256: str
     notes: tuple[str, ...]
+    directions: Mapping[str, "TranslationScores"] = field(default_factory=dict)
 
     def summary(self) -> str:
         """Return the scores in one line."""
@@ -62,7 +64,11 @@ class TranslationScores:
             if self.num_empty
             else ""
         )
-        return f"BLEU {self.bleu:.2f} ({self.bleu_signature})  chrF {self.chrf:.2f} ({self.chrf_signature}){empty}"
+        own = "".join(
+            f"  {name}: BLEU {scores.bleu:.2f}, chrF {scores.chrf:.2f}"
+            for name, scores in self.directions.items()
+        )
+        return f"BLEU {self.bleu:.2f} ({self.bleu_signature})  chrF {self.chrf:.2f} ({self.chrf_signature}){own}{empty}"
 
     def lines(self) -> list[str]:
         """Return the scores for a person, in lines."""
@@ -71,11 +77,45 @@ class TranslationScores:
             f"BLEU  {self.bleu_lc:6.2f}  {self.bleu_lc_signature}",
             f"chrF  {self.chrf:6.2f}  {self.chrf_signature}",
             f"{self.num_sentences:,} sentences, references sha256 {self.references_sha256[:16]}",
+            *self._lines_of_directions(),
         ]
+
+    def _lines_of_directions(self) -> Iterator[str]:
+        for name, scores in self.directions.items():
+            first, _, chrf, _ = scores.lines()
+            yield f"{name}: {first}"
+            yield f"{name}: {chrf}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as a plain dictionary."""
-        return asdict(self)
+        whole = asdict(self)
+        if not self.directions:
+            del whole["directions"]
+        return whole
+
+
+def mean_scores(directions: Mapping[str, TranslationScores]) -> TranslationScores:
+    """Return the means of the scores of several directions."""
+    every = list(directions.values())
+    count = len(every)
+    hashes = "".join(scores.references_sha256 for scores in every)
+    said = f"mean of {count} directions"
+    notes = [
+        f"{name}: {note}" for name in directions for note in directions[name].notes
+    ]
+    return TranslationScores(
+        bleu=sum(scores.bleu for scores in every) / count,
+        chrf=sum(scores.chrf for scores in every) / count,
+        bleu_lc=sum(scores.bleu_lc for scores in every) / count,
+        bleu_signature=said,
+        chrf_signature=said,
+        bleu_lc_signature=f"{said}, in lower case",
+        num_sentences=sum(scores.num_sentences for scores in every),
+        num_empty=sum(scores.num_empty for scores in every),
+        references_sha256=hashlib.sha256(hashes.encode()).hexdigest(),
+        notes=tuple(notes),
+        directions=directions,
+    )
 
 
 def translation_scores(

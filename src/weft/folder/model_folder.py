@@ -186,6 +186,9 @@ class TranslationConfig(FolderConfig):
 
     `quality`: how it estimates the quality of its translations; None where it has not learned that.
 
+    `directions`: source and target of each direction, where there are several; `src_lang` and
+    `tgt_lang` are those of the first.
+
     `marks`: those that it has learned to read before a source (`weft.data.marks`); the source
     tokenizer has their ids.
     """
@@ -206,6 +209,7 @@ class TranslationConfig(FolderConfig):
     takes_match: bool = False
     quality: QualitySection | None = None
     marks: MarksSection = MarksSection()
+    directions: tuple[tuple[str, str], ...] = ()
     model: ModelSection
     tokenizer: TokenizerSection
     decoding: DecodingSection

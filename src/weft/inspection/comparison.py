@@ -36,6 +36,7 @@ from weft.tasks.classification import Classification
 from weft.tasks.language_modelling import LanguageModelling
 from weft.tasks.task import NOT_CHECKED, in_words, training_hashes
 from weft.tasks.trainable import TrainableTask
+from weft.tasks.trainable_translation import TrainableTranslation
 from weft.tasks.translation import Translation, form_notes, in_forms_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -210,17 +211,20 @@ def compare(
     samples: int = 1000,
     show: int = 5,
     decoding: Mapping[str, Any] = MappingProxyType({}),
+    to: str | None = None,
 ) -> Comparison:
     """Return the models of two folders on the text in `data`; translators by rare words too, of the
     text in `train`.
 
     `data` names files, or is a text that was read already. `show` is how many rows that differ most
-    are given in each direction. `decoding` are settings of the search that take the place of each
+    are given in each direction. Of models that translate in several, `to` says into which language.
+    `decoding` are settings of the search that take the place of each
     model's own. Raises UsageError for models of two tasks or languages, or where no row has labels
     that both know; DataError for fewer than 2 rows; FolderError and DataError as `evaluate`.
     """
     stages.enter("loading the models")
-    one, other = (load_trainable(folder, machine) for folder in (first, second))
+    one = _toward(load_trainable(first, machine), first, to)
+    other = _toward(load_trainable(second, machine), second, to)
     if type(one) is not type(other):
         kinds = f"{first} holds a model for {one.name}, {second} one for {other.name}"
         raise UsageError(f"{kinds}; compare models of one task")
@@ -236,6 +240,8 @@ def compare(
     if samples < 1 or show < 0:
         raise UsageError(f"samples = {samples}, show = {show}: at least 1 and 0")
     text: Any = data if isinstance(data, Corpus) else one.read(data)
+    if isinstance(text, ParallelText) and text.pairs and isinstance(one, Translation):
+        text = text.of(one.directions[0])
     notes = [note for note in one.doubts(text, None) if note != NOT_CHECKED]
     if isinstance(one, Classification) and isinstance(other, Classification):
         text, about_labels = _keep_shared_labels(one.labels, other.labels, text)
@@ -263,6 +269,20 @@ def compare(
         (_signature(one, text), _signature(other, text)),
         computed,
     )
+
+
+def _toward(
+    task: TrainableTask[Any, Any, Any], folder: Path, to: str | None
+) -> TrainableTask[Any, Any, Any]:
+    """Return a translator as it translates into a language; another model as it is."""
+    if isinstance(task, TrainableTranslation):
+        task = task.toward(to)
+        if task.config.directions:
+            known = ", ".join(dict.fromkeys(tgt for _, tgt in task.directions))
+            raise UsageError(f"to: the model in {folder} writes {known}; say which")
+    elif to is not None:
+        raise UsageError(f"to: {folder} holds a model for {task.name}; leave it out")
+    return task
 
 
 def _signature(task: TrainableTask[Any, Any, Any], text: Corpus) -> str:

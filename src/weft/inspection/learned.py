@@ -115,7 +115,9 @@ def own_answer(task: AnyTask, found: Inspection) -> str:
     """
     if isinstance(task, Translation):
         assert isinstance(found, TranslationInspection)
-        ids = task.predictor().search(found.src_ids, 1).ids
+        marks = task.tokenizers[0].mark_ids
+        plain = [i for i in found.src_ids if i not in marks]
+        ids = task.predictor().search(plain, 1).ids
         return " ".join(task.tokenizers[1].decode(ids).split())
     if isinstance(task, LanguageModelling):
         answer = task.predictor().generate(

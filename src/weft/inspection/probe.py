@@ -64,7 +64,9 @@ class Probe:
         src_tokenizer, tgt_tokenizer = self.task.tokenizers
         src_limit = self.task.config.max_src_len - 1
         tgt_limit = self.task.model.max_len - 2
-        src = _rows(src_tokenizer, self.text.src, src_limit)
+        marks = self.task.predictor().row_marks
+        plain = _rows(src_tokenizer, self.text.src, src_limit)
+        src = [[*marks, *row] for row in plain]
         tgt = _rows(tgt_tokenizer, self.text.tgt, tgt_limit)
         return src, tgt
 

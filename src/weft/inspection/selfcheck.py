@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.config import MarksSection
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Hypothesis
 from weft.engine.batched import padded
@@ -95,6 +96,9 @@ def _of_translator(
 ) -> Iterator[Proof]:
     own = reference.decoder
     assert own is not None
+    # rows drawn by chance have whatever stands before them
+    unmarked = {"marks": MarksSection(), "directions": ()}
+    task = replace(task, config=task.config.model_copy(update=unmarked))
     translator = task.predictor()
     config = task.config
     src_rows = _rows(draw, config.src_vocab_size, config.max_src_len - 1)

@@ -186,8 +186,11 @@ def inspect_translation(
     first = segments[0] if segments else ""
     line, ids = some_text(first, src_tokenizer)
     limit = min(limits.tokens, config.max_src_len, config.model.max_len)
-    row = [*ids[: limit - 1], EOS_ID]
-    hypothesis = instead or translator.search(row, beam_size)
+    plain = [*ids[: limit - 1], EOS_ID]
+    # what the model reads, marks before it
+    row = list(translator.row_of(plain).read)
+    num_marks = len(row) - len(plain)
+    hypothesis = instead or translator.search(plain, beam_size)
     whole = written(hypothesis)
     tgt_ids = whole[: limits.tgt_tokens]
     tgt_in = [BOS_ID, *tgt_ids[:-1]]
@@ -200,9 +203,9 @@ def inspect_translation(
         width = beam_size or config.decoding.beam_size
         tree = grow_tree(task, view.steps, row, width, limits)
     if translator.can_align:
-        support = translator.support(row, hypothesis)
+        support = translator.support(plain, hypothesis)
     else:
-        support = support_by_attention(maps.cross[-1].mean(0))
+        support = support_by_attention(maps.cross[-1].mean(0))[:, num_marks:]
     is_whole = len(tgt_ids) == len(whole)
     return TranslationInspection(
         text=line,
@@ -227,7 +230,7 @@ def inspect_translation(
         alignment=align_words(
             support[: len(tgt_ids)],
             spelled(tgt_tokenizer, tgt_ids),
-            spelled(src_tokenizer, row),
+            spelled(src_tokenizer, plain),
             (hypothesis.finished and is_whole, True),
         ),
         max_src_len=limit,

@@ -4,19 +4,20 @@ A translator loads nothing; it is given a built model and its tokenizers. What a
 depends on that text and the settings alone, never on the other texts beside it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from operator import getitem
 from typing import Any, Literal, TypeAlias
 
 from weft.config import DecodingSection, MarksSection
+from weft.data.directions import choose_pair
 from weft.data.glossary import Glossary
 from weft.data.hints import Hints, TermHint
 from weft.data.kept import places_of
-from weft.data.marks import tag_mark
+from weft.data.marks import language_mark, tag_mark
 from weft.data.memory import Memory
 from weft.data.numbers import Difference, difference
 from weft.data.tokenizer import Tokenizer
@@ -79,6 +80,7 @@ class Translator(TellsLanguages, LooksInside):
         lengths: RowLengths,
         workers: int = 1,
         utilities: Mapping[str, Utility] | None = None,
+        utilities_of: Callable[[str], Mapping[str, Utility]] | None = None,
         shortlist: Shortlist | None = None,
         uses_shortlist: bool = False,
         least_ratio: float = 0.0,
@@ -87,16 +89,18 @@ class Translator(TellsLanguages, LooksInside):
         takes_match: bool = False,
         kept_forms: tuple[str, ...] = (),
         marks: MarksSection = NO_MARKS,
+        directions: Sequence[tuple[str, str]] = (),
     ) -> None:
         """Set the model, its tokenizers and how it is used.
 
         `languages` are source and target, BCP-47 codes. The model's engine searches for so many
-        `workers` at once. `utilities` are what minimum Bayes risk can compare translations by. With
-        `uses_shortlist`, `shortlist` is used unless a call says otherwise. Nearly all pairs of
-        training have at least `least_ratio` target ids for each source id. It `takes_terms` or
-        `takes_match` if it has learned to read these hints in a row. It writes again what has one
-        of the `kept_forms` (`weft.data.kept`). `marks` are those that it has learned to read before
-        a row (`weft.data.marks`).
+        `workers` at once. `utilities` are what minimum Bayes risk can compare translations by,
+        without them `utilities_of` the target language. With `uses_shortlist`, `shortlist` is used
+        unless a call says otherwise. Nearly all pairs of training have at least `least_ratio`
+        target ids for each source id. It `takes_terms` or `takes_match` if it has learned to read
+        these hints in a row. It writes again what has one of the `kept_forms` (`weft.data.kept`).
+        `marks` are those that it has learned to read before a row (`weft.data.marks`). Of several
+        `directions` one is to be chosen (`toward`).
         """
         self.src_tokenizer = src_tokenizer
         self.tgt_tokenizer = tgt_tokenizer
@@ -104,7 +108,9 @@ class Translator(TellsLanguages, LooksInside):
         self.decoding = decoding
         self.max_len = member.max_len
         self.lengths = lengths.within(RowLengths(self.max_len, self.max_len))
-        self.utilities = utilities or {}
+        self._utilities = utilities
+        self._utilities_of = utilities_of
+        self.directions = tuple(directions)
         self.uses_shortlist = uses_shortlist
         self.least_ratio = least_ratio
         self.doubts = doubts or Doubts()
@@ -202,12 +208,45 @@ class Translator(TellsLanguages, LooksInside):
         tagged.tag = tag
         return tagged
 
+    def toward(self, to: str | None, source: str | None = None) -> "Translator":
+        """Return this translator as it translates into one of its languages; None: as it is.
+
+        Where it does so from several, `source` says from which.
+
+        Raises UsageError for a direction that the model does not know.
+        """
+        if to is None:
+            return self
+        known = self.directions or ((self.src_lang, self.tgt_lang),)
+        turned = copy(self)
+        turned.src_lang, turned.tgt_lang = choose_pair(known, to, source)
+        turned.directions = ()
+        if self.look_inside is not None:
+            turned.look_inside = partial(self.look_inside, to=turned.tgt_lang)
+        return turned
+
+    @property
+    def utilities(self) -> Mapping[str, Utility]:
+        """Return what minimum Bayes risk can compare translations by."""
+        if self._utilities is None and self._utilities_of is not None:
+            return self._utilities_of(self.tgt_lang)
+        return self._utilities or {}
+
     @property
     def row_marks(self) -> tuple[int, ...]:
-        """Return the ids of the marks that stand before each row."""
-        if self.tag is None:
-            return ()
-        return (self.src_tokenizer.mark_id(tag_mark(self.tag)),)
+        """Return the ids of the marks that stand before each row.
+
+        Raises UsageError where it is not said into which language to translate.
+        """
+        if self.directions:
+            known = ", ".join(dict.fromkeys(tgt for _, tgt in self.directions))
+            raise UsageError(f"to: the model writes {known}; say which")
+        pieces = []
+        if self.tgt_lang in self.marks.languages:
+            pieces.append(language_mark(self.tgt_lang))
+        if self.tag is not None:
+            pieces.append(tag_mark(self.tag))
+        return tuple(self.src_tokenizer.mark_id(piece) for piece in pieces)
 
     def row_of(self, ids: Iterable[int]) -> SourceRow:
         """Return a row of source ids, eos at their end, with the marks before it."""
@@ -257,15 +296,20 @@ class Translator(TellsLanguages, LooksInside):
         self,
         texts: str | Iterable[str],
         settings: DecodingSettings | None = None,
+        *,
+        to: str | None = None,
         **options: Any,
     ) -> list[Prediction]:
         """Translate one text or several: one prediction for each, in the same order.
 
-        `options` are what `DecodingSettings` takes, by name, and change `settings`. A text longer
-        than the model has learned from is translated in segments that end where sentences end.
-        Raises UsageError for impossible settings, DivergedError for a model whose output is not a
-        number, OutOfMemoryError where a single row does not fit into memory.
+        A model of several directions is told into which language (`to`). `options` are what
+        `DecodingSettings` takes, by name, and change `settings`. A text longer than the model has
+        learned from is translated in segments that end where sentences end. Raises UsageError for
+        impossible settings, DivergedError for a model whose output is not a number,
+        OutOfMemoryError where a single row does not fit into memory.
         """
+        if to is not None:
+            return self.toward(to).translate(texts, settings, **options)
         resolved = self._resolve(_requested(settings, options))
         return self._translate(
             [texts] if isinstance(texts, str) else list(texts), resolved
@@ -428,9 +472,13 @@ class Translator(TellsLanguages, LooksInside):
         settings: DecodingSettings | None = None,
         *,
         chunk: int = 1024,
+        to: str | None = None,
         **options: Any,
     ) -> Iterator[Prediction]:
         """Translate any number of texts as `translate` does, in the memory of `chunk` texts."""
+        if to is not None:
+            turned = self.toward(to)
+            return turned.translate_stream(texts, settings, chunk=chunk, **options)
         if chunk < 1:
             raise UsageError(f"chunk = {chunk}: it must be at least 1")
         resolved = self._resolve(_requested(settings, options))

@@ -17,6 +17,7 @@ from weft.errors import FolderError, UsageError, WeftError
 from weft.folder import durable
 from weft.folder.layout import is_folder_or_pack, is_pack, model_name
 from weft.folder.model_files import files_of
+from weft.folder.model_folder import open_model_folder
 from weft.predict.language_model import LanguageModel
 from weft.serve.examples import examples_for
 from weft.serve.glossaries import ServedGlossary
@@ -33,6 +34,7 @@ from weft.tasks.detecting import languages_in
 from weft.tasks.opening import load_task
 from weft.tasks.packed import packed_glossary, packed_memory
 from weft.tasks.task import Task
+from weft.tasks.translation import Translation
 
 _LOG = logging.getLogger("weft.serve")
 
@@ -257,6 +259,20 @@ def named(words: Sequence[str]) -> list[Named]:
     return list(found.values())
 
 
+def of_directions(asked: Named) -> list[Named]:
+    """Return a model of several directions once for each, under the name `NAME-en-de`; any other,
+    and one whose languages are said, as it is.
+    """
+    config: Any = open_model_folder(asked.folder).config
+    directions = getattr(config, "directions", ())
+    if asked.languages or not directions:
+        return [asked]
+    return [
+        Named(f"{asked.name}-{src}-{tgt}", asked.folder, (src, tgt))
+        for src, tgt in directions
+    ]
+
+
 def _name_and_languages(word: str, folder: Path) -> tuple[str, tuple[str, str] | None]:
     """Read `NAME` or `NAME:en-de`; without a name the folder's own."""
     name, colon, pair = word.partition(":")
@@ -274,6 +290,9 @@ def open_model(asked: Named, max_beam: int = 8) -> ServedModel:
     """Open a folder for serving, with beams of so many hypotheses. Raises as `weft.load` does."""
     created = when_written(asked.folder)
     task = load_task(asked.folder)
+    if isinstance(task, Translation) and task.config.directions and asked.languages:
+        src_lang, tgt_lang = asked.languages
+        task = task.toward(tgt_lang, src_lang)
     config: Any = task.config
     is_translator = task.name == "translation"
     predictor = task.predictor()

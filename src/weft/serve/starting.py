@@ -19,6 +19,7 @@ from weft.serve.catalogue import (
     Named,
     ServedModel,
     named,
+    of_directions,
     open_model,
     remembering,
 )
@@ -71,7 +72,7 @@ def start(plan: Plan, say: Say) -> None:
     """
     refuse_open_door(plan.host, plan.keys, plan.is_open)
     refuse_idle_options(plan.origins, plan.hosts, plan.proxies, plan.suggestions)
-    asked = named(plan.folders)
+    asked = [one for each in named(plan.folders) for one in of_directions(each)]
     keys = Keys(plan.keys) if plan.keys else None
     sockets = bound_sockets(plan.host, plan.ports)
     try:

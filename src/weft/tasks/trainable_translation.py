@@ -21,6 +21,7 @@ from weft.config import (
 from weft.data.batches import Batch, Batches, padded_batches
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
+from weft.data.directions import describe
 from weft.data.hinting import MARKED, MATCHED, TERMS, Hinting
 from weft.data.kept import learn_forms
 from weft.data.known import KnownWords
@@ -101,6 +102,8 @@ class TrainableTranslation(
         where: str,
     ) -> TranslationRecipe:
         langs = [texts.train.src_lang, texts.train.tgt_lang]
+        if texts.train.pairs:
+            return cls._resolve_several(recipe, texts.train, start, where)
         if start is None:
             return with_values(
                 recipe, {"data.src_lang": langs[0], "data.tgt_lang": langs[1]}
@@ -123,14 +126,44 @@ class TrainableTranslation(
         return keep_model_of(recipe, start, where)
 
     @classmethod
+    def _resolve_several(
+        cls,
+        recipe: TranslationRecipe,
+        text: ParallelText,
+        start: FolderConfig | None,
+        where: str,
+    ) -> TranslationRecipe:
+        """Return the recipe for text of several directions, whose languages its files say."""
+        if start is None:
+            return recipe
+        assert isinstance(start, TranslationConfig)
+        known = start.directions or ((start.src_lang, start.tgt_lang),)
+        if not set(known) & set(text.directions):
+            raise UsageError(
+                f"{where} translates {describe(known)}, the text is {describe(text.directions)}; give text of one of "
+                "its directions, too"
+            )
+        if not start.joint:
+            raise UsageError(
+                f"{where} has a tokenizer for each side, and several directions need one for both; start from a model "
+                "with a joint one"
+            )
+        return keep_model_of(recipe, start, where)
+
+    @classmethod
     def learn_tokenizers(
         cls, recipe: TranslationRecipe, texts: Texts[ParallelText]
     ) -> tuple[Tokenizer, ...]:
+        is_several = len(texts.train.directions) > 1
+        if is_several and recipe.tokenizer.joint is False:
+            raise UsageError(
+                "several directions need one tokenizer for both sides; set tokenizer.joint = true"
+            )
         tokenizers = build_tokenizers(
             recipe.tokenizer,
             texts.train.src,
             texts.train.tgt,
-            needs_joint=recipe.data.has_hints,
+            needs_joint=recipe.data.has_hints or is_several,
         )
         return with_marks(tokenizers, marks_needed(texts.train))
 
@@ -153,22 +186,28 @@ class TrainableTranslation(
         joint = src is tgt
         marks = marks_among(src.marks)
         most = min(recipe.data.max_len + 1, recipe.model.max_len - marks.most)
+        langs = (str(recipe.data.src_lang), str(recipe.data.tgt_lang))
+        directions: tuple[tuple[str, str], ...] = ()
+        if texts.train.pairs:
+            directions = tuple(texts.train.directions)
+            langs = directions[0]
         config = TranslationConfig(
             weft_version=model_folder.VERSION,
             task="translation",
-            src_lang=str(recipe.data.src_lang),
-            tgt_lang=str(recipe.data.tgt_lang),
+            src_lang=langs[0],
+            tgt_lang=langs[1],
             joint=joint,
             src_vocab_size=src.vocab_size,
             tgt_vocab_size=tgt.vocab_size,
             max_src_len=most,
             usual_src_len=_usual_len(texts.train.src, src, most),
-            single_sentences=_are_single(texts.train.src, str(recipe.data.src_lang)),
-            least_ratio=_least_ratio(texts.train, src, tgt),
+            single_sentences=_are_all_single(texts.train, langs[0]),
+            least_ratio=_least_ratio_of_all(texts.train, src, tgt),
             kept_forms=learn_forms(texts.train.src, texts.train.tgt),
             takes_terms=recipe.data.terms > 0,
             takes_match=recipe.data.memory > 0,
             marks=marks,
+            directions=directions,
             model=recipe.model,
             tokenizer=TokenizerSection(joint=joint, src=src.settings, tgt=tgt.settings),
             tokenizer_steps={**src.steps, **tgt.steps},
@@ -225,14 +264,14 @@ class TrainableTranslation(
         self, stores: Path, texts: Texts[ParallelText], recipe: TranslationRecipe
     ) -> Prepared[Batch]:
         hinting = self._hinting(texts, recipe) if recipe.data.has_hints else None
-        marking = None
-        if marks_needed(texts.train):
-            marking = Marking(texts.train, self.tokenizers[0], recipe.data.seed)
-        store = self._store(stores, "train", texts.train, texts, hinting, marking)
+        seed_of_text = recipe.data.seed
+        store = self._store(stores, "train", texts.train, texts, seed_of_text, hinting)
         size, seed = recipe.batches, recipe.training.seed
         sizes = (size.tokens_per_batch, size.batch_size, seed)
         stages = []
-        for mixture in mixtures_of(texts.train, recipe.data.mixtures):
+        data = recipe.data
+        mixtures = mixtures_of(texts.train, data.mixtures, data.temperature)
+        for mixture in mixtures:
             batches = Batches(store, *sizes, mixture.rows(texts.train, store))
             said = mixture.describe(texts.train, store)
             stages.append(Stage(mixture.until, batches, said))
@@ -243,7 +282,7 @@ class TrainableTranslation(
         )
         notes = (
             *lost,
-            *source_notes(texts.train, store),
+            *source_notes(texts.train, store, mixtures),
             *_stage_notes(stages),
             *_hint_notes(store, recipe.data),
             *self.kernel_notes(),
@@ -295,7 +334,7 @@ class TrainableTranslation(
     ) -> "DevEvaluation | None":
         if texts.dev is None:
             return None
-        store = self._store(files.stores, "dev", texts.dev, texts)
+        store = self._store(files.stores, "dev", texts.dev, texts, recipe.data.seed)
         return DevEvaluation(
             self, texts.dev, store, files.samples, recipe.training.num_samples
         )
@@ -386,9 +425,12 @@ class TrainableTranslation(
         name: str,
         text: ParallelText,
         texts: Texts[ParallelText],
+        seed: int,
         hinting: Hinting | None = None,
-        marking: Marking | None = None,
     ) -> ParallelStore:
+        marking = None
+        if marks_needed(text) or self.config.marks.languages:
+            marking = Marking(text, self.tokenizers[0], seed)
         return prepare_store(
             stores,
             name,
@@ -412,8 +454,11 @@ class TrainableTranslation(
             "" if config.joint else f" and {config.tgt_vocab_size:,}"
         )
         langs = (config.src_lang, config.tgt_lang)
+        named = f"{direction(*langs)}{how_to_name(*langs)}"
+        if config.directions:
+            named = describe(config.directions)
         return (
-            f"{direction(*langs)}{how_to_name(*langs)}: {len(store):,} pairs, {store.num_src_tokens:,} source and "
+            f"{named}: {len(store):,} pairs, {store.num_src_tokens:,} source and "
             f"{store.num_tgt_tokens:,} target tokens ({kinds}, {sizes} entries)"
         )
 
@@ -435,22 +480,31 @@ class DevEvaluation:
     def __call__(self, step: int) -> Mapping[str, float]:
         loss = self.task.mean_loss(self.store)
         with torch_machine.autocast(self.task.machine):
-            predictions = self.task.predictor().translate(self.text.src, beam_size=1)
+            predictions = self.task.translated(self.text, beam_size=1)
         hypotheses = [p.text for p in predictions]
         # In the model's own normal form: traditional references must not count against simplified
         # output.
         references = [self.task.tokenizers[1].normalize(text) for text in self.text.tgt]
-        scores = translation_scores(hypotheses, references, self.task.config.tgt_lang)
+        scores = {}
+        for pair in self.text.directions:
+            chosen = self.text.rows_of(pair)
+            written = [hypotheses[i] for i in chosen]
+            wanted = [references[i] for i in chosen]
+            scores[pair] = translation_scores(written, wanted, pair[1]).bleu
         rows = zip(self.text.src, self.text.tgt, hypotheses, strict=True)
         samples = (
             {"src": a, "reference": b, "translation": c}
             for a, b, c in islice(rows, self.num_samples)
         )
         keep_samples(self.samples, step, samples)
+        own = {}
+        if len(scores) > 1:
+            own = {f"dev_bleu_{a}_to_{b}": bleu for (a, b), bleu in scores.items()}
         return {
-            "dev_bleu": scores.bleu,
+            "dev_bleu": sum(scores.values()) / len(scores),
             "dev_loss": loss,
             "dev_perplexity": perplexity(loss, 1),
+            **own,
         }
 
 
@@ -492,6 +546,23 @@ def _are_single(sources: Sequence[str], language: str) -> bool:
     some = sources[:: max(len(sources) // SAMPLED, 1)]
     single = sum(len(split_sentences(text, language)) <= 1 for text in some)
     return single >= _NEARLY_ALL * len(some)
+
+
+def _are_all_single(text: ParallelText, language: str) -> bool:
+    """Return whether the sources of each direction are single sentences; `language` is the source's
+    where there is one direction.
+    """
+    if not text.pairs:
+        return _are_single(text.src, language)
+    return all(_are_single(text.of(pair).src, pair[0]) for pair in text.directions)
+
+
+def _least_ratio_of_all(text: ParallelText, src: Tokenizer, tgt: Tokenizer) -> float:
+    """Return the least ratio of all directions."""
+    parts = [text]
+    if text.pairs:
+        parts = [text.of(pair) for pair in text.directions]
+    return min(_least_ratio(part, src, tgt) for part in parts)
 
 
 def _least_ratio(text: ParallelText, src: Tokenizer, tgt: Tokenizer) -> float:

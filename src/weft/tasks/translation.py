@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from weft.config import LimitingKey, RecurrentSection, TranslationRecipe
+from weft.config import (
+    LimitingKey,
+    PairsSection,
+    RecurrentSection,
+    TranslationRecipe,
+)
 from weft.data.check.finding import counted
 from weft.data.check.language_identification import wrong_way_round
 from weft.data.corpus import ParallelText, read_pairs
+from weft.data.directions import Direction, choose_pair, describe, read_directions
 from weft.data.glossary import Glossary
 from weft.data.known import KnownWords
 from weft.data.languages import direction
@@ -17,6 +23,7 @@ from weft.data.marks import marks_among
 from weft.data.overlap import TextHashes
 from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.tokenizer import Tokenizer
+from weft.data.train_text import parse_texts
 from weft.decoding.shortlist import Shortlist
 from weft.engine.bindings import (
     computer_of,
@@ -33,7 +40,12 @@ from weft.engine.plain_steps import (
 )
 from weft.engine.weights import Weights
 from weft.errors import FolderError
-from weft.evaluation.metrics import TranslationScores, pair_scores, translation_scores
+from weft.evaluation.metrics import (
+    TranslationScores,
+    mean_scores,
+    pair_scores,
+    translation_scores,
+)
 from weft.evaluation.terms import AlignedWord, TermScores, TermText, term_scores
 from weft.folder import model_folder
 from weft.folder.arrays import Arrays
@@ -118,12 +130,45 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             known=load_known(stored),
         )
 
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Return source and target of each direction in which the model translates."""
+        config = self.config
+        return config.directions or ((config.src_lang, config.tgt_lang),)
+
+    def toward(self, to: str | None, source: str | None = None) -> Self:
+        """Return the model as it translates into one of its languages; None: as it is.
+
+        Where it does so from several, `source` says from which. Raises UsageError where it does not
+        know the direction.
+        """
+        if to is None:
+            return self
+        src_lang, tgt_lang = choose_pair(self.directions, to, source)
+        chosen = {"src_lang": src_lang, "tgt_lang": tgt_lang, "directions": ()}
+        return replace(self, config=self.config.model_copy(update=chosen))
+
     def read(self, data: Sequence[str]) -> ParallelText:
+        if self.config.directions:
+            return read_directions(parse_texts(data), PairsSection(directions="each"))
         return read_pairs(data, self.config.src_lang, self.config.tgt_lang)
 
     def evaluate(self, text: ParallelText, **decoding: Any) -> TranslationScores:
         """Translate the sources and score them; `decoding` as `Translator.translate` takes it."""
-        return self.scores_of(text, self.predictor().translate(text.src, **decoding))
+        return self.scores_of(text, self.translated(text, **decoding))
+
+    def translated(self, text: ParallelText, **decoding: Any) -> list[Prediction]:
+        """Translate the sources of a text, each into the language of its target."""
+        model = self.predictor()
+        if not self.config.directions:
+            return model.translate(text.src, **decoding)
+        found: dict[int, Prediction] = {}
+        for src_lang, tgt_lang in text.directions:
+            rows = text.rows_of((src_lang, tgt_lang))
+            chosen = model.toward(tgt_lang, src_lang)
+            sources = [text.src[row] for row in rows]
+            found |= zip(rows, chosen.translate(sources, **decoding), strict=True)
+        return [found[row] for row in range(len(text))]
 
     def scores_of(
         self, text: ParallelText, predictions: Sequence[Prediction]
@@ -143,11 +188,24 @@ class Translation(Task[TranslationRecipe, ParallelText]):
 
         The references are compared in the form that the model writes.
         """
+        if len(text.directions) > 1:
+            return self._scores_of_each(text, translations)
         writers = self.tokenizers[1:]
         references = in_forms_of(writers, text.tgt)
-        scores = translation_scores(translations, references, self.config.tgt_lang)
+        language = text.tgt_lang if self.config.directions else self.config.tgt_lang
+        scores = translation_scores(translations, references, language)
         notes = (*scores.notes, *form_notes(writers, text.tgt))
         return replace(scores, notes=notes)
+
+    def _scores_of_each(
+        self, text: ParallelText, translations: Sequence[str]
+    ) -> TranslationScores:
+        """Return the scores of each direction, and their means."""
+        found = {}
+        for pair in text.directions:
+            written = [translations[row] for row in text.rows_of(pair)]
+            found[direction(*pair)] = self.scores_of_texts(text.of(pair), written)
+        return mean_scores(found)
 
     def term_scores(
         self, text: ParallelText, predictions: Sequence[Prediction], glossary: Glossary
@@ -177,7 +235,8 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         """Note also sides the wrong way round, and a table of labels, which reads like pairs."""
         notes = super().doubts(text, trained_on)
         src_lang, tgt_lang = self.config.src_lang, self.config.tgt_lang
-        if said := wrong_way_round(text, src_lang, tgt_lang):
+        is_one = not self.config.directions
+        if is_one and (said := wrong_way_round(text, src_lang, tgt_lang)):
             notes.append(
                 f"{said}; the model translates {src_lang} to {tgt_lang}: give the sides in that order"
             )
@@ -195,7 +254,14 @@ class Translation(Task[TranslationRecipe, ParallelText]):
     def texts_by_language(
         self, text: ParallelText
     ) -> Sequence[tuple[str, Sequence[str]]]:
-        return [(self.config.src_lang, text.src), (self.config.tgt_lang, text.tgt)]
+        if not text.pairs:
+            return [(self.config.src_lang, text.src), (self.config.tgt_lang, text.tgt)]
+        by_language: dict[str, list[str]] = {}
+        for pair in text.directions:
+            part = text.of(pair)
+            for code, side in zip(pair, (part.src, part.tgt), strict=True):
+                by_language.setdefault(code, []).extend(side)
+        return list(by_language.items())
 
     def sides(
         self, text: ParallelText
@@ -220,7 +286,7 @@ class Translation(Task[TranslationRecipe, ParallelText]):
                 by_sentence=config.single_sentences,
             ),
             workers=self.machine.threads if self.machine.device == "cpu" else 1,
-            utilities=pair_scores(config.tgt_lang),
+            utilities_of=pair_scores,
             shortlist=self.shortlist,
             uses_shortlist=config.shortlist == "on",
             least_ratio=config.least_ratio,
@@ -229,15 +295,28 @@ class Translation(Task[TranslationRecipe, ParallelText]):
             takes_match=config.takes_match,
             kept_forms=config.kept_forms,
             marks=config.marks,
+            directions=config.directions,
         )
 
     def portrait(self) -> Portrait:
         src_lang, tgt_lang = self.config.src_lang, self.config.tgt_lang
+        if self.config.directions:
+            return self._portrait_of_several()
         use = [
             'weft translate THIS_FOLDER "A sentence."',
             f"weft evaluate THIS_FOLDER source.{src_lang},reference.{tgt_lang}",
         ]
         title = f"Translation, {direction(src_lang, tgt_lang)}"
+        sizes = self._sizes()
+        return Portrait(title, self._shape(sizes), use, sizes)
+
+    def _portrait_of_several(self) -> Portrait:
+        (src_lang, tgt_lang), *_ = self.directions
+        use = [
+            f'weft translate THIS_FOLDER --to {tgt_lang} "A sentence."',
+            f"weft evaluate THIS_FOLDER source.{src_lang},reference.{tgt_lang}",
+        ]
+        title = f"Translation, {describe(self.directions)}"
         sizes = self._sizes()
         return Portrait(title, self._shape(sizes), use, sizes)
 

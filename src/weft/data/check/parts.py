@@ -101,6 +101,21 @@ def examine_pairs(
     return gravest_first([*own, *_between(views)])
 
 
+def examine_directions(
+    train: ParallelText,
+    dev: ParallelText | None = None,
+    test: ParallelText | None = None,
+) -> list[Finding]:
+    """Check the parts of a text of several pairs of languages, each two by themselves."""
+    if not train.pairs:
+        return examine_pairs(train, dev, test)
+    findings: list[Finding] = []
+    for pair in train.directions:
+        others = [part and part.of(pair) for part in (dev, test)]
+        findings += examine_pairs(train.of(pair), *(part or None for part in others))
+    return gravest_first(findings)
+
+
 def examine_documents(
     train: Documents, dev: Documents | None = None, test: Documents | None = None
 ) -> list[Finding]:

@@ -25,6 +25,7 @@ from weft.kernels.machine import Machine
 from weft.tasks.choice import load_trainable
 from weft.tasks.task import training_hashes
 from weft.tasks.trainable import TrainableTask
+from weft.tasks.trainable_translation import TrainableTranslation
 
 __all__ = ["Cause", "Run", "diagnose", "explain_run"]
 
@@ -44,6 +45,9 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
         if not run.left_no_model:
             raise
         return [unfinished(run)]
+    if isinstance(task, TrainableTranslation) and task.config.directions:
+        src_lang, tgt_lang = task.directions[0]
+        task = task.toward(tgt_lang, src_lang)
     text = task.read(data) if data else None
     return find_causes(Evidence(task, run, text, training_hashes(folder)))
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from weft.data.corpus import ParallelText
 from weft.data.labelled import label_counts
+from weft.data.languages import direction
 from weft.data.texts import Texts
 from weft.data.tokenizer import Tokenizer
 from weft.errors import FolderError, WeftError
@@ -80,7 +82,7 @@ def _judge(
     causes = explain_run(task, run)
     how = "rises"
     if isinstance(task, Translation):
-        found = judge_translator(task, texts.train, texts.dev)
+        found = _judged_in_first(task, texts.train, texts.dev)
     elif isinstance(task, Classification):
         found = judge_classifier(task, texts.train, texts.dev)
         found = _by_unknown_words(found, task.tokenizers[0], texts.dev.texts)
@@ -103,6 +105,23 @@ def _judge(
     anew = _settings_of_new_run(causes, found)
     found = _of_few_steps(found, run)
     return found.with_curve(how if improves else "", helps, is_flat, anew)
+
+
+def _judged_in_first(
+    task: Translation, train: ParallelText, dev: ParallelText
+) -> Judgement:
+    """Return the judgement of a translator; of one of several directions that of the first, from
+    which nothing is learned of doubts about the others.
+    """
+    if not task.config.directions:
+        return judge_translator(task, train, dev)
+    first = task.directions[0]
+    src_lang, tgt_lang = first
+    chosen = task.toward(tgt_lang, src_lang)
+    found = judge_translator(chosen, train.of(first), dev.of(first))
+    which = f"judged from {direction(*first)}, the first of its directions"
+    says = [*found.says, which]
+    return replace(found, says=says, low_confidence=None, quality=None)
 
 
 def _by_unknown_words(
