@@ -25,7 +25,7 @@ from weft.run.course.course import train_in_steps
 from weft.run.course.material import MonoUse
 from weft.run.course.plan import Clock, Step
 from weft.run.course.record import CourseRecord
-from weft.run.course.steps import Steps
+from weft.run.course.steps import OF_RUN, Steps
 from weft.run.record import Verdict, read_verdict
 from weft.run.request import Request
 from weft.training.log import Log
@@ -325,6 +325,23 @@ def test_the_clock_divides_what_is_left_by_shares(tmp_path: Path) -> None:
     assert Clock(None, steps).foreseen(again, "c") is None
     again.note("b", seconds=100 * 60.0)
     assert clock.foreseen(again, "c") == 0.1
+
+
+def test_too_few_minutes_are_said_and_more_may_be_given(
+    call: Callable[..., Any], tmp_path: Path, monkeypatch: Any
+) -> None:
+    def refusing(request: Request, log: Log) -> None:
+        raise UsageError("--minutes is too short")
+
+    monkeypatch.setattr("weft.run.course.steps.train", refusing)
+    out = tmp_path / "out"
+    for minutes in (10, 20):  # nothing was saved, so that another number may be given
+        own = f"{OF_RUN * minutes * 2 / 11:.2g} of {minutes}"
+        with pytest.raises(UsageError, match=rf"step pairs \({own} minutes\): --min"):
+            call(out, minutes=minutes)
+    (RunFolder(out).course / "forward-made-1.tsv.partial").touch()
+    with pytest.raises(UsageError, match="begun with something else: --minutes"):
+        call(out, minutes=30)
 
 
 def test_the_time_left_says_how_many_sentences_are_translated(

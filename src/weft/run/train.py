@@ -86,7 +86,8 @@ def train(
         max_steps = training.planned.plan.max_steps
         record.foresee(max_steps, checkpoints.newest_step, training.notes)
         record.enter("training")
-        _announce(training, record.verdict, world, log)
+        said = request.notes if request.is_step else ()
+        _announce(training, record.verdict, world, log, said)
         world.shard(training.task.model)
         trainer = _build_trainer(
             training, recipe, checkpoints, record, world, log, before, snapshots
@@ -113,8 +114,17 @@ def _open_checkpoints(folder: RunFolder, recipe: Recipe) -> Checkpoints:
     return Checkpoints(folder.checkpoints, kept, checkpoint_facts(folder))
 
 
-def _announce(training: Training, verdict: Verdict, world: World, log: Log) -> None:
-    """Say what will be trained, for how long, and what is doubtful, before the first step."""
+def _announce(
+    training: Training,
+    verdict: Verdict,
+    world: World,
+    log: Log,
+    said: Sequence[str] = (),
+) -> None:
+    """Say what will be trained, for how long, and what is doubtful, before the first step.
+
+    Notes that were `said` before are not said again.
+    """
     task, planned = training.task, training.planned
     log.foreseen = planned.costs
     log.time_left = planned.keeper.time_left if planned.keeper else None
@@ -135,7 +145,7 @@ def _announce(training: Training, verdict: Verdict, world: World, log: Log) -> N
             log.note(f"note: {note}")
     for note in verdict.notes:
         # said already, by the command that did it
-        if not note.startswith(SET_ASIDE):
+        if not note.startswith(SET_ASIDE) and note not in said:
             log.note(f"note: {note}")
 
 

@@ -16,6 +16,7 @@ published is the best model on dev, which is the same text for all steps.
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from weft.config import TranslationRecipe
 from weft.errors import UsageError
 from weft.folder import durable
 from weft.folder.layout import DONE, RunFolder, is_finished
-from weft.run.course.material import Gathered, Material, MonoUse, gather
+from weft.run.course.material import Gathered, MonoUse, gather
 from weft.run.course.plan import USUAL_MINUTES, Clock, in_minutes, steps_of
 from weft.run.course.record import CourseRecord
 from weft.run.course.steps import Learned, Steps
@@ -73,7 +74,7 @@ def train_in_steps(
             seed = request.recipe.data.seed
             material = gathered.written(text, seed, use.denoise)
             clock = Clock(_minutes(request), steps_of(material, use))
-            _announce(clock, record, material, log)
+            _announce(clock, record, (*request.notes, *material.notes), log)
             steps = Steps(request, material, record, clock, verdict, log, progress)
             best = _go(steps, use)
             verdict.enter("publishing")
@@ -140,7 +141,9 @@ def _refuse_other_run(files: RunFolder) -> None:
         )
 
 
-def _announce(clock: Clock, record: CourseRecord, material: Material, log: Log) -> None:
+def _announce(
+    clock: Clock, record: CourseRecord, notes: Sequence[str], log: Log
+) -> None:
     """Say the steps before the first, and how long they will take."""
     whole = "each as long as its run says"
     if clock.minutes is not None:
@@ -149,7 +152,7 @@ def _announce(clock: Clock, record: CourseRecord, material: Material, log: Log) 
     for line in clock.lines(record):
         log.note(line)
     log.note("what is best on dev is published")
-    for note in material.notes:
+    for note in notes:
         log.note(f"note: {note}")
 
 

@@ -36,8 +36,8 @@ class CourseRecord:
     def open(cls, path: Path, facts: Mapping[str, Any]) -> "CourseRecord":
         """Read the record of a course that was begun, or begin one.
 
-        Raises UsageError, with the differences, where it was begun with other facts; FolderError
-        where it is damaged.
+        Raises UsageError, with the differences, where it was begun with other facts and something
+        would be lost; FolderError where it is damaged.
         """
         if not path.is_file():
             record = cls(path, facts)
@@ -48,14 +48,24 @@ class CourseRecord:
             raise FolderError(
                 f"{path}: does not say how far the steps came; restore the file"
             )
-        unlike = [key for key, now in facts.items() if kept["facts"].get(key) != now]
-        if unlike:
+        record = cls(path, kept["facts"], kept["steps"])
+        unlike = [key for key, now in facts.items() if record.facts.get(key) != now]
+        if unlike and not record.has_something():
+            record = cls(path, facts)
+            record.write()
+        elif unlike:
             shown = " and ".join(_NAMES.get(key, key) for key in unlike)
             raise UsageError(
                 f"{path.parent}: was begun with something else: {shown}; continue with the same, give another "
                 "--output, or start over with --fresh"
             )
-        return cls(path, kept["facts"], kept["steps"])
+        return record
+
+    def has_something(self) -> bool:
+        """Return whether a step is done, or has saved something of its work."""
+        folder = self.path.parent
+        saved = [*folder.glob("*/run/checkpoints/step-*"), *folder.glob("*.partial")]
+        return bool(saved) or any(map(self.is_done, self.steps))
 
     def begun(self, step: str) -> dict[str, Any]:
         """Return what was chosen for a step when it began; empty where it has not."""

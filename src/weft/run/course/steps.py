@@ -12,6 +12,7 @@ from weft.data.check.finding import counted
 from weft.data.corpus import SourceText, read_pairs
 from weft.data.formats.lines import read_lines
 from weft.data.train_text import TrainText
+from weft.errors import UsageError
 from weft.folder.layout import RunFolder
 from weft.recipes.file import with_values
 from weft.run.backtranslation import make_pairs
@@ -26,6 +27,7 @@ from weft.tasks.opening import load_task
 from weft.tasks.translation import Translation
 from weft.training.log import Log
 
+OF_RUN = 0.95  # of a step's time, the rest being for its scores on dev
 _TRIED = 48  # sentences that tell how long translating takes
 _LEAST_MADE = 100
 
@@ -158,7 +160,14 @@ class Steps:
 
     def _train(self, request: Request) -> None:
         metrics = RunFolder(request.out).metrics
-        train(request, Log(metrics, quiet=self.log.quiet, verbose=self.log.verbose))
+        log = Log(metrics, quiet=self.log.quiet, verbose=self.log.verbose)
+        try:
+            train(request, log)
+        except UsageError as error:
+            share = ""
+            if request.minutes is not None:
+                share = f" ({request.minutes:.2g} of {self.clock.minutes:g} minutes)"
+            raise UsageError(f"step {request.out.name}{share}: {error}") from None
 
     def _request(
         self,
@@ -197,7 +206,7 @@ class Steps:
             # of pairs that a machine made, no fault stops the others
             allow_bad_data=self.request.allow_bad_data or not is_pairs,
             notes=notes,
-            minutes=minutes,
+            minutes=None if minutes is None else OF_RUN * minutes,
             began=time.monotonic(),
             is_step=True,
         )
