@@ -22,6 +22,7 @@ from pathlib import Path
 from weft.data.check.finding import Finding
 from weft.data.checkup import check_up
 from weft.data.texts import Sources
+from weft.data.train_text import TrainText
 from weft.recipes.file import load_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -461,7 +462,8 @@ def look(damaged: Damaged, task: str, folder: Path) -> list[Finding]:
         "language-modelling": ["data.documents=line"],
     }[task]
     recipe = load_recipe(None, [f"task={task}", *settings])
-    given = Sources((written(damaged, damaged.rows, task, folder, "train"),))
+    train = TrainText(written(damaged, damaged.rows, task, folder, "train"))
+    given = Sources((train,))
     if damaged.test is not None:
         given = Sources(
             given.train, None, written(damaged, damaged.test, task, folder, "test")

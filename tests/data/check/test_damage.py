@@ -104,6 +104,13 @@ def test_the_numbers_that_differ_are_shown_on_both_sides(german: Pairs) -> None:
     assert (short.text, short.about) == ("3 of 7  |  3 von 3", "7 against 3")
 
 
+def test_short_pairs_the_wrong_way_round_are_named_too(german: Pairs) -> None:
+    order = sorted(range(len(german)), key=lambda i: len(german[i][0]))
+    rows = sorted(order[:40])  # such as "Tom likes camping."
+    pairs = changed(german, rows, CHANGES["swapped-languages"])
+    assert findings(pairs)["swapped-languages"].rows == tuple(rows)
+
+
 def test_what_one_side_has_is_shown_beside_the_same_stretch_of_the_other(
     german: Pairs,
 ) -> None:

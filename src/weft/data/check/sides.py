@@ -1,4 +1,4 @@
-"""The look of each side: finds swapped pairs, and lines in the other side's language.
+"""The language of each side: finds swapped pairs, and lines in the other side's language.
 
 Learned from the text itself, without knowing the languages: letters, and three letters in a row,
 that are frequent on one side and rare on the other speak for the first (Cavnar and Trenkle 1994,
@@ -23,6 +23,9 @@ _LEAST_SEEN = 4  # times; what is rarer may be of this one line alone
 _APART = 1.0
 _MARGIN = 0.25  # of that distance: how far over to the other side a line must be
 _LEAST_EVIDENCE = 12.0  # nats, of all letters of a line together
+_LEAST_TOGETHER = (
+    24.0  # nats, of both lines of a pair that would be likelier the other way round
+)
 _FIRST = np.uint64(GOLDEN)
 _SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 
@@ -77,6 +80,10 @@ class Sides:
 def judge_sides(model: SideModel, src: Sequence[str], tgt: Sequence[str]) -> Sides:
     """Find swapped pairs and pairs in one language, by the model of this text or of the training
     text.
+
+    A pair is swapped if each line is plainly in the other side's language; or if each is a little
+    more so than not, and both together are far likelier the other way round: so it is with short
+    lines, and with names on both sides.
     """
     if not model.apart:
         return Sides([], [])
@@ -95,9 +102,11 @@ def judge_sides(model: SideModel, src: Sequence[str], tgt: Sequence[str]) -> Sid
     both_like_tgt = src_like_tgt & tgt_like_tgt
     is_alike = is_sure & (both_like_src | both_like_tgt)
     is_swapped = is_sure & src_like_tgt & tgt_like_src
+    are_crossed = (src_sum < 0) & (tgt_sum > 0)
+    is_swapped |= are_crossed & (tgt_sum - src_sum > _LEAST_TOGETHER)
     return Sides(
         swapped=np.flatnonzero(is_swapped).tolist(),
-        same_language=np.flatnonzero(is_alike).tolist(),
+        same_language=np.flatnonzero(is_alike & ~is_swapped).tolist(),
     )
 
 
