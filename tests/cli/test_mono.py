@@ -35,6 +35,8 @@ def test_the_steps_and_their_gains_are_said(
         " chrF beside pairs",
         "left out: 1 line of the text in de (",
         f"the model is in {out}",
+        "verdict: not usable yet: ",
+        f"{out / 'run'} holds the checkpoints and your training text: do not hand that on",
     ):
         assert line in said
     assert "try next" not in said

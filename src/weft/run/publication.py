@@ -218,12 +218,17 @@ def _advice(run: TrainedRun, judged: Judgement, seconds: float) -> Iterator[str]
         yield f"try next, {roughly(seconds)}{more}:" if is_known else "try next:"
         command = _settable(run)
         yield f"  {_longer(command, run.verdict, run.is_stopped, by_clock, judged.anew)}"
+    yield about_handing_on(folder)
+
+
+def about_handing_on(folder: RunFolder) -> str:
+    """Say what of a model's folder is not for others, and what is."""
     held = "the checkpoints and your training text"
     if _is_builtin(folder):
         held = "the checkpoints"
     name = model_name(folder.model_folder) + PACK
     command = shlex.join(["weft", "pack", str(folder.model_folder), "--output", name])
-    yield f"{folder.folder} holds {held}: do not hand that on; {command} makes one file without it"
+    return f"{folder.folder} holds {held}: do not hand that on; {command} makes one file without it"
 
 
 def _is_builtin(folder: RunFolder) -> bool:

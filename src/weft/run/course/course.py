@@ -16,7 +16,7 @@ published is the best model on dev, which is the same text for all steps.
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from weft.run.course.plan import USUAL_MINUTES, Clock, in_minutes, steps_of
 from weft.run.course.record import CourseRecord
 from weft.run.course.steps import Learned, Steps
 from weft.run.origin import SET_ASIDE, refuse_foreign, set_aside
+from weft.run.publication import about_handing_on
 from weft.run.record import Verdict, keeping_record, read_verdict
 from weft.run.request import Request
 from weft.run.translations import Progress, Search, no_bar
@@ -82,7 +83,17 @@ def train_in_steps(
         _publish(best.folder, out)
     published = read_verdict(files.verdict)
     assert published is not None
+    for line in [*_judged(published), about_handing_on(files)]:
+        log.note(line)
     return published
+
+
+def _judged(verdict: Verdict) -> Iterator[str]:
+    """Yield what the run of the published model says of it."""
+    word = verdict.judgement.get("verdict")
+    says = verdict.judgement.get("says")
+    if word and says:
+        yield f"verdict: {word}: {says[0]}"
 
 
 def _facts(request: Request, use: MonoUse, gathered: Gathered) -> dict[str, Any]:
