@@ -101,7 +101,7 @@ data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer
 data.windows: data.batches data.store data.streams data.tokenizer
 data.label_batches: data.batches data.store data.tokenizer
-data.directions: config data.base data.corpus data.formats data.languages data.train_text
+data.directions: config data.corpus data.formats data.languages data.train_text
 data.texts: config data.base data.builtin data.check data.corpus data.directions data.documents data.glossary\
  data.labelled\
  data.signature data.split data.train_text

@@ -81,8 +81,10 @@ def test_each_file_has_its_own_direction() -> None:
         read_directions(_texts("p.en-de.tsv", "q.fr-en.tsv"), PairsSection())
     with pytest.raises(UsageError, match=r"bare\.tsv: which languages are these"):
         read_directions(_texts("p.en-de.tsv", "bare.tsv"), EACH)
-    # one pair of languages is one direction
-    assert read_directions(_texts("p.en-de.tsv", "t.en,t.de"), EACH).pairs == ()
+    # one pair of languages is one direction, whose texts keep their worth
+    one = read_directions([TrainText("p.en-de.tsv"), TrainText("t.en,t.de", 2.0)], EACH)
+    assert one.pairs == ()
+    assert [worth.weight for worth in one.worths] == [1.0, 2.0, 2.0]
 
 
 @pytest.mark.usefixtures("files")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.config import MarksSection
 from weft.data.batches import Batch, Batches
 from weft.data.store import ParallelStore
 from weft.data.train_text import TrainText
@@ -18,7 +19,7 @@ from weft.folder.model_folder import open_model_folder
 from weft.kernels.machine import Machine
 from weft.run.begun import held_out
 from weft.run.record import Verdict
-from weft.ship.source import NoHome, open_source
+from weft.ship.source import open_source
 from weft.tasks.trainable_translation import TrainableTranslation
 
 Train = Callable[..., Verdict]
@@ -108,8 +109,17 @@ def test_a_model_reads_the_tag_it_is_asked_for(
     assert all(link.source < len(row.ids) for link in found[0].alignments or [])
     with pytest.raises(UsageError, match=r"no tag 'bible' \(it knows: news\)"):
         model.with_tag("bible")
-    with pytest.raises(NoHome, match=r"<made by machine>, <tag news>"):
-        open_source(out)
+    # other programs write no marks: it leaves as it translates without a tag
+    source = open_source(out)
+    assert source.own.config.marks != source.config.marks == MarksSection()
+    left, whole = source.tokenizers[0], model.src_tokenizer
+    assert left.vocab_size == whole.vocab_size - 2
+    texts = ["Cat sees dog.", "bird hears fish."]
+    alone = source.task.predictor().translate(texts, beam_size=2)
+    own = model.translate(texts, beam_size=2)
+    assert [one.text for one in alone] == [one.text for one in own]
+    scores = [one.score for one in own]
+    assert [one.score for one in alone] == pytest.approx(scores, abs=1e-4)
 
 
 def test_the_store_has_marks_and_machine_made_rows_are_not_held_out(

@@ -11,7 +11,7 @@ import typer
 from weft import DEMO
 from weft.cli.leaving import all_or_nothing, going_on
 from weft.cli.models import glossary_for, refuse_missing_files, units_for
-from weft.cli.options import AsJson, Folder, FolderOrDemo, FromDemo, Seed, TopK
+from weft.cli.options import AsJson, Folder, FolderOrDemo, FromDemo, Seed, To, TopK
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, progress, refuse_no_file
 from weft.cli.train import (
@@ -122,6 +122,7 @@ def distill(
         typer.Option(min=1, help="The teacher's beam size. Default: from its recipe."),
     ] = None,
     allow_bad_data: AllowBadData = False,
+    to: To = None,
 ) -> None:
     """Train a student on a teacher's translations, or continue a distillation that was stopped."""
     from weft.recipes.file import load_recipe
@@ -141,7 +142,9 @@ def distill(
         command=shlex.join(["weft", *sys.argv[1:]]),
         allow_bad_data=allow_bad_data,
     )
-    verdict = run_distilling(request, teacher, data, beam_size, progress=progress)
+    verdict = run_distilling(
+        request, teacher, data, beam_size, progress=progress, to=to
+    )
     say_ended(verdict, student.task, output)
 
 
@@ -194,6 +197,7 @@ def backtranslate(
             help="With --sample: so many translations of each sentence.",
         ),
     ] = 1,
+    to: To = None,
 ) -> None:
     """Make training pairs of text in one language: a reverse model writes the other side."""
     refuse_no_model(model)
@@ -212,7 +216,7 @@ def backtranslate(
     drawn = 1.0 if temperature is None else temperature
     search = Search(beam_size, drawn if sample else None, top_k, seed, times)
     with going_on(output):
-        made = make(model, mono, output, search, remark, progress)
+        made = make(model, mono, output, search, remark, progress, to)
     for line in made.lines():
         remark(f"weft: {line}")
 

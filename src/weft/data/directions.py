@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from weft.config import PairsSection
-from weft.data.base import join
 from weft.data.corpus import ParallelText, join_pairs, read_pairs, split_at_comma
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.tmx import read_contents
@@ -31,9 +30,10 @@ def read_directions(texts: Sequence[TrainText], data: PairsSection) -> ParallelT
     parts = [part for text in texts for part in _parts_of(text, data)]
     for part in parts:
         _refuse_unknown(part)
-    if len({(part.src_lang, part.tgt_lang) for part in parts}) > 1:
+    languages = {(part.src_lang, part.tgt_lang) for part in parts}
+    if len(languages) > 1:
         return _joined(parts)
-    return parts[0] if len(parts) == 1 else join(parts)
+    return parts[0] if len(parts) == 1 else join_pairs(parts, *languages.pop())
 
 
 def read_held_out(item: str, train: ParallelText, data: PairsSection) -> ParallelText:

@@ -111,6 +111,19 @@ def with_more_pieces(tree: Tree, pieces: Sequence[str]) -> Tree:
     return {**tree, "model": {**tree["model"], "vocab": more}}
 
 
+def without_marks(tree: Tree) -> Tree:
+    """Return the same file without the marks that its vocabulary ends with."""
+    vocab = tree["model"]["vocab"]
+    pieces = pieces_of_tree(tree)
+    fewer: Any
+    kept = len(pieces) - num_marks(pieces)
+    if isinstance(vocab, list):
+        fewer = vocab[:kept]
+    else:
+        fewer = {piece: vocab[piece] for piece in pieces[:kept]}
+    return {**tree, "model": {**tree["model"], "vocab": fewer}}
+
+
 def with_other_beginning(tree: Tree, settings: SideSection) -> Tree:
     """Return the same file for text that does not begin as the settings say: without a space before
     it where they put one, and with one where they put none.

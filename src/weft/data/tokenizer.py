@@ -36,6 +36,7 @@ from weft.data.pipeline import (
     pieces_of_tree,
     with_more_pieces,
     with_other_beginning,
+    without_marks,
 )
 from weft.data.places import Characters, starts_after
 from weft.data.scripts import count_scripts, is_spaceless, main_script
@@ -265,6 +266,13 @@ class Tokenizer:
     def with_marks(self, marks: Sequence[str]) -> "Tokenizer":
         """Return the same tokenizer with more marks, behind all that it has."""
         tree = with_more_pieces(json.loads(self._text), marks)
+        return Tokenizer(tree, self.settings, self.notes)
+
+    def without_marks(self) -> "Tokenizer":
+        """Return the same tokenizer without marks; itself where it has none."""
+        if not self.marks:
+            return self
+        tree = without_marks(json.loads(self._text))
         return Tokenizer(tree, self.settings, self.notes)
 
     def mark_id(self, mark: str) -> int:

@@ -18,7 +18,7 @@ from weft.engine.halves import packed, rounded_to_halves
 from weft.engine.weights import Weights
 from weft.errors import UsageError
 from weft.folder.model_files import files_of
-from weft.folder.model_folder import FolderConfig, config_in
+from weft.folder.model_folder import FolderConfig, TranslationConfig, config_in
 from weft.inspection.assets import asset
 from weft.predict.segments import joiner
 from weft.predict.weights import rotary_frequencies
@@ -86,6 +86,8 @@ def why_no_browser(config: FolderConfig) -> str:
     """Say why no browser computes a model; "" where one does."""
     if config.is_recurrent:
         return _RECURRENT
+    if isinstance(config, TranslationConfig) and config.marks.languages:
+        return "the page writes no marks of languages, which the model reads before each source"
     for name in config.tokenizer_steps:
         return _other_step(name)
     return ""

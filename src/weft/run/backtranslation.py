@@ -66,16 +66,19 @@ def backtranslate(
     search: Search | None = None,
     note: Callable[[str], None] = lambda text: None,
     progress: Progress = no_bar,
+    to: str | None = None,
 ) -> MadePairs:
     """Let the model in `folder` translate the sentences of `mono`, which are in its source
     language, and write pairs of its translations and these sentences as TSV.
 
     What is translated so far stands beside `output` until it is written: the same call goes on
-    where it was stopped. Left out are translations that are empty, cut or repeat themselves, that
-    hardly differ from the sentence, and pairs that were there before. `note` is told what is being
-    done, `progress` as in `weft.run.distillation.distill`. Raises WeftError, by kind.
+    where it was stopped. A model of several directions is told into which language (`to`). Left out
+    are translations that are empty, cut or repeat themselves, that hardly differ from the sentence,
+    and pairs that were there before. `note` is told what is being done, `progress` as in
+    `weft.run.distillation.distill`. Raises WeftError, by kind.
     """
-    maker = Maker.open(folder, search or Search(), "translate text to learn from")
+    work = "translate text to learn from"
+    maker = Maker.open(folder, search or Search(), work, to)
     text = read_sources(mono, maker.config.src_lang, maker.config.tgt_lang)
     if not text.lines:
         raise DataError(

@@ -49,6 +49,7 @@ def distill(
     beam_size: int | None = None,
     log: Log | None = None,
     progress: Progress = no_bar,
+    to: str | None = None,
 ) -> Verdict:
     """Train the student that `request` asks for on what the teacher in `folder` makes of the
     sources in `data`.
@@ -57,7 +58,7 @@ def distill(
     repeats itself. Pairs that are held out for dev are the teacher's too; for test none are, unless
     the recipe says how many. `progress` is told the number of sentences and of those that are done;
     what it hands out is called after each. Raises WeftError, by kind, as `weft.run.train.train`
-    does.
+    does. A teacher of several directions is told into which language (`to`).
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError(
@@ -65,7 +66,7 @@ def distill(
         )
     files, log = RunFolder(request.out), log or Log(RunFolder(request.out).metrics)
     refuse_foreign(request.out)
-    teacher = Maker.open(folder, Search(beam_size), "teach a translator")
+    teacher = Maker.open(folder, Search(beam_size), "teach a translator", to)
     recipe = _recipe_of_student(request, teacher)
     langs = (teacher.config.src_lang, teacher.config.tgt_lang)
     for given in filter(None, (request.dev, request.test)):

@@ -4,6 +4,7 @@ samples; each marked where it is not to be learned from.
 They are written line by line into a file that grows, so that whoever is stopped goes on there.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import Any, BinaryIO
 
 from weft.data.check.finding import counted
 from weft.data.corpus import SourceText, read_lines
+from weft.data.directions import choose_pair, describe
 from weft.data.nearness import nearness
 from weft.errors import FolderError, UsageError
 from weft.folder.model_files import files_of
@@ -106,13 +108,20 @@ class Maker:
     search: Search
 
     @classmethod
-    def open(cls, folder: Path, search: Search, work: str) -> "Maker":
+    def open(
+        cls, folder: Path, search: Search, work: str, to: str | None = None
+    ) -> "Maker":
         """Open a model without loading its weights; a beam is by default as large as its own.
 
-        Raises FolderError for any other model, which cannot do the `work`.
+        One of several directions is told into which language (`to`).
+
+        Raises FolderError for any other model, which cannot do the `work`; UsageError where the
+        direction is not said, or not known.
         """
         config = config_of(open_model_folder(folder), TranslationConfig, work)
         sha256 = files_of(folder).digest()
+        if to is not None or config.directions:
+            config, sha256 = _turned(folder, config, sha256, to)
         if search.temperature is None and search.beam_size is None:
             search = Search(config.decoding.beam_size)
         return cls(folder, config, sha256, search)
@@ -121,7 +130,24 @@ class Maker:
         """Load the model."""
         task = load_task(self.folder, is_command=True)
         assert isinstance(task, Translation)
-        return task
+        return task.toward(self.config.tgt_lang, self.config.src_lang)
+
+
+def _turned(
+    folder: Path, config: TranslationConfig, sha256: str, to: str | None
+) -> tuple[TranslationConfig, str]:
+    """Return the config of a model as it translates into a language, and what stands for both."""
+    known = config.directions or ((config.src_lang, config.tgt_lang),)
+    if to is None:
+        raise UsageError(
+            f"{folder} translates {describe(known)}; say into which by --to"
+        )
+    src_lang, tgt_lang = choose_pair(known, to)
+    if not config.directions:
+        return config, sha256
+    chosen = {"src_lang": src_lang, "tgt_lang": tgt_lang, "directions": ()}
+    both = hashlib.sha256(f"{sha256} {src_lang} {tgt_lang}".encode()).hexdigest()
+    return config.model_copy(update=chosen), both
 
 
 def write_translations(

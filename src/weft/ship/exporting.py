@@ -292,6 +292,9 @@ def _left_behind(source: Source) -> Iterator[str]:
     ):
         if files.listed(name) is not None:
             yield f"the {what} of the pack does not come along: this form has no {use}"
+    if source.left_out:
+        names = ", ".join(source.left_out)
+        yield f"the model's marks ({names}) do not come along: it translates as without a tag"
 
 
 def _refuse_failed(folder: Path, certificate: Certificate) -> None:

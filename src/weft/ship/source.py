@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.config import Section
-from weft.data.marks import pieces_of
+from weft.config import MarksSection, Section
+from weft.data.marks import language_mark, pieces_of
 from weft.data.tokenizer import BOS_ID, EOS_ID, Tokenizer
 from weft.errors import UsageError
 from weft.folder.arrays import Arrays
@@ -72,6 +72,12 @@ class Source:
         return tuple(self.task.tokenizers)
 
     @property
+    def left_out(self) -> list[str]:
+        """Return the marks of a translator that do not leave with it."""
+        config = self.own.config
+        return pieces_of(config.marks) if isinstance(config, TranslationConfig) else []
+
+    @property
     def start_id(self) -> int:
         """Return the id that a text of a language model begins with: bos, or, as one stream is cut
         anywhere, the eos of the text before.
@@ -98,15 +104,42 @@ def open_source(folder: Path) -> Source:
             f"{folder}: the model is recurrent, and no other program has one like it; "
             'train a Transformer (model.kind = "transformer")'
         )
-    if isinstance(config, TranslationConfig) and config.marks:
+    if isinstance(config, TranslationConfig) and config.marks.languages:
+        marks = ", ".join(map(language_mark, config.marks.languages))
         raise NoHome(
-            f"{folder}: the model reads marks before its sources ({', '.join(pieces_of(config.marks))}), which other "
-            "programs do not write; train one without tags"
+            f"{folder}: the model reads before each source which language to write ({marks}), and other programs "
+            "write no such mark; train one of a single direction"
         )
     own = load_task(folder)
     shapes = stored_shapes(_parameters(config), config.weights == "int8")
     arrays = _in_float32(stored.weights(shapes))
-    return Source(folder, _computing(own, arrays), own, arrays)
+    task = _computing(own, arrays)
+    if isinstance(task, Translation) and task.config.marks:
+        task, arrays = _without_marks(task, arrays)
+    return Source(folder, task, own, arrays)
+
+
+def _without_marks(
+    task: Translation, arrays: dict[str, NDArray[np.float32]]
+) -> tuple[Translation, dict[str, NDArray[np.float32]]]:
+    """Return a model as it translates without a tag: without its marks, which are the last of its
+    tokens, and their weights.
+    """
+    src, tgt = task.tokenizers
+    fewer = src.without_marks()
+    tokenizers = (fewer, fewer if tgt is src else tgt)
+    changed = {
+        "marks": MarksSection(),
+        "src_vocab_size": fewer.vocab_size,
+        "tgt_vocab_size": tokenizers[1].vocab_size,
+    }
+    config = task.config.model_copy(update=changed)
+    cut = {}
+    for parameter in translation_parameters(config):
+        cut[parameter.name] = arrays[parameter.name][: parameter.shape[0]]
+    weights = weights_of(config, cut)
+    changed_task = replace(task, config=config, tokenizers=tokenizers, weights=weights)
+    return changed_task, cut
 
 
 def _parameters(config: FolderConfig) -> Parameters:

@@ -186,6 +186,8 @@ class Steps:
             "data.src_lang": direction.src_lang,
             "data.tgt_lang": direction.tgt_lang,
             "data.test_size": 0,
+            # the texts of a step stand in its own direction
+            "data.directions": "one",
         }
         if is_turned and tokenizer.src != tokenizer.tgt:
             sides = tokenizer.model_dump(mode="json", include={"src", "tgt"})
