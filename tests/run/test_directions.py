@@ -11,7 +11,9 @@ from weft.data.store import ParallelStore
 from weft.errors import UsageError
 from weft.folder.layout import RunFolder
 from weft.run.begun import held_out
+from weft.ship.quantization import quantize
 from weft.ship.source import NoHome, open_source
+from weft.tasks.detecting import languages_in
 from weft.tasks.opening import load_task
 from weft.tasks.translation import Translation
 
@@ -93,3 +95,40 @@ def test_a_reverse_run_holds_out_the_same_pairs(
     model = weft.load(tmp_path / "back")
     assert (model.src_lang, model.tgt_lang) == ("de", "en")
     assert not model.marks
+
+
+def test_it_can_be_trained_further_in_one_of_its_directions(
+    both_ways: Path, tmp_path: Path, write_pairs: Callable[[int], str]
+) -> None:
+    out = tmp_path / "further"
+    settings = ["training.max_steps=1", "data.directions=reverse"]
+    weft.train(
+        out=out,
+        train=write_pairs(216),
+        start_from=both_ways,
+        settings=settings,
+        quiet=True,
+    )
+    model = weft.load(out)
+    assert (model.src_lang, model.tgt_lang) == ("de", "en")
+    (row,) = model.rows("Katze sieht Hund.")
+    assert row.marks == (model.src_tokenizer.mark_id("<to en>"),)
+
+
+def test_hints_are_for_one_direction(
+    tmp_path: Path, write_pairs: Callable[[int], str]
+) -> None:
+    settings = ["data.directions=both", "data.terms=0.3"]
+    with pytest.raises(UsageError, match="are for one direction"):
+        weft.train(out=tmp_path / "x", train=write_pairs(60), settings=settings)
+
+
+@pytest.mark.long
+def test_it_is_quantized_with_all_directions(both_ways: Path, tmp_path: Path) -> None:
+    out = tmp_path / "int8"
+    found = quantize(both_ways, [], out, max_bleu_loss=100)
+    assert any("compared from en to de" in note for note in found.notes)
+    model = weft.load(out)
+    assert model.directions == (("en", "de"), ("de", "en"))
+    assert model.translate("Katze sieht Hund.", to="en")
+    assert set(languages_in(out).profiles) == {"en", "de"}

@@ -193,7 +193,12 @@ def _read_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     how = _split_notes(split.dev, split.test, "pairs", data.seed)
     small = _small_notes(split.train)
     texts = split.texts(dev, test, "pairs", fingerprint, findings, (*how,), (*small,))
-    return _turned(texts, data)
+    texts = _turned(texts, data)
+    if data.has_hints and texts.train.pairs:
+        raise UsageError(
+            "data.terms and data.memory are for one direction; leave them out, or data.directions"
+        )
+    return texts
 
 
 def _turned(texts: Texts[ParallelText], data: PairsSection) -> Texts[ParallelText]:

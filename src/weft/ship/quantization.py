@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
+from weft.data.languages import direction
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Hypothesis, StepInput
 from weft.decoding.shortlist import learn_shortlist
@@ -184,10 +185,17 @@ def quantize(
     exact = Translation.load(folder, machine_for_use())
     if missing := exact.why_no_engine():
         raise UsageError(f"int8 needs the native engine: {missing}")
+    directions = exact.config.directions
+    if directions:
+        src_lang, tgt_lang = directions[0]
+        exact = exact.toward(tgt_lang, src_lang)
     part, text = ("", exact.read(data)) if data else held_out(folder)
+    if text.pairs:
+        text = text.of(directions[0])
     trained_on = training_hashes(folder)
     notes = (
         *_whose(part, len(text)),
+        *_which(directions),
         *exact.shared_rows(text, trained_on),
         *_too_few(len(text)),
         *exact.doubts(text, trained_on),
@@ -233,6 +241,8 @@ def quantize(
             f"{folder}: int8 loses {found.bleu_loss:.2f} BLEU here ({found.bleu:.2f} to {found.bleu_int8:.2f}), "
             f"more than {max_bleu_loss:g}; nothing was written; --max-bleu-loss allows more"
         )
+    whole = small.config.model_copy(update={"directions": directions})
+    small = replace(small, config=whole)
     _write(folder, out, small, weights, found, [*data, *shortlist])
     return found
 
@@ -245,6 +255,13 @@ def _whose(part: str, pairs: int) -> list[str]:
         if part
         else []
     )
+
+
+def _which(directions: Sequence[tuple[str, str]]) -> list[str]:
+    """Say in which of several directions the report is."""
+    if not directions:
+        return []
+    return [f"compared from {direction(*directions[0])}, the first of its directions"]
 
 
 def _too_few(pairs: int) -> list[str]:

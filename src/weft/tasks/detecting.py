@@ -6,6 +6,7 @@ each side's own, or where both sides share one, those in a script that one side 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from weft.data.detection import Detector
@@ -113,7 +114,8 @@ def _languages_of(stored: StoredModel) -> list[str]:
     if isinstance(config, LanguageConfig | ClassificationConfig):
         return [config.lang]
     assert isinstance(config, TranslationConfig)
-    return list(dict.fromkeys([config.src_lang, config.tgt_lang]))
+    directions = config.directions or ((config.src_lang, config.tgt_lang),)
+    return list(dict.fromkeys(chain.from_iterable(directions)))
 
 
 def _pieces(tokenizer: Tokenizer) -> Iterator[str]:

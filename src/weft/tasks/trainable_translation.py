@@ -110,6 +110,8 @@ class TrainableTranslation(
             )
         assert isinstance(start, TranslationConfig)
         own = [start.src_lang, start.tgt_lang]
+        if (langs[0], langs[1]) in start.directions:
+            own = langs
         if any(
             lang not in (UNKNOWN, known) for lang, known in zip(langs, own, strict=True)
         ):
