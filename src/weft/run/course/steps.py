@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import TranslationRecipe
+from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.corpus import SourceText, read_pairs
 from weft.data.formats.lines import read_lines
@@ -133,6 +134,7 @@ class Steps:
             lines += self._affordable(name, maker, mono, lines, minutes)
             text = SourceText(lines, {}, [])
             out = self.request.out
+            stages.enter("")  # from here on the bar speaks
             with ending_clearly(self.verdict.verdict, self.request.command, out):
                 made = make_pairs(
                     maker, text, output, self.log.note, self.progress, is_turned
