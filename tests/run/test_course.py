@@ -166,7 +166,11 @@ def test_what_a_machine_wrote_is_marked_and_noted(whole: Path) -> None:
 
 
 def test_the_same_command_leaves_a_finished_course_as_it_is(
-    call: Callable[..., Any], whole: Path, tmp_path: Path, monkeypatch: Any
+    call: Callable[..., Any],
+    whole: Path,
+    pairs: str,
+    tmp_path: Path,
+    monkeypatch: Any,
 ) -> None:
     out = tmp_path / "out"
     shutil.copytree(whole, out)
@@ -177,6 +181,9 @@ def test_the_same_command_leaves_a_finished_course_as_it_is(
     assert (out / WEIGHTS).stat().st_mtime_ns == before
     with pytest.raises(UsageError, match="begun with something else: the recipe;"):
         call(out, "training.seed=2")
+    heavy = (TrainText(pairs, weight=2.0),)
+    with pytest.raises(UsageError, match="something else: the weights and tags of"):
+        call(out, train=heavy)
     with pytest.raises(UsageError, match="something else: --rounds and --denoise;"):
         call(out, rounds=2, denoise=True)
 
@@ -383,6 +390,10 @@ def test_what_has_no_meaning_is_refused(
     request = Request(load_recipe(), out, train=(TrainText(pairs),))
     with pytest.raises(UsageError, match="the pairs are en to de; give text in one"):
         train_in_steps(request, french)
+    same = replace(request, train=(TrainText(f"{mono},{mono}"),))
+    paraphrases = load_recipe(None, ["data.src_lang=de", "data.tgt_lang=de"])
+    with pytest.raises(UsageError, match="both sides of the pairs are de"):
+        train_in_steps(replace(same, recipe=paraphrases, allow_bad_data=True), german)
     few = tmp_path / "few.en-de.tsv"
     few.write_text("a horse\tein Pferd\ntwo mice\tzwei Mäuse\n", "utf-8")
     few_asked = replace(request, train=(TrainText(str(few)),), allow_bad_data=True)

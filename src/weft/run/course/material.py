@@ -100,8 +100,10 @@ class Gathered:
     def facts(self) -> dict[str, Any]:
         """Return what tells whether two courses have the same text."""
         parts = self.texts.facts().items()
+        worths = self.texts.train.worths
         return {
             "pairs": {name: part["sha256"] for name, part in parts},
+            "worths": [[worth.weight, worth.tag, worth.made] for worth in worths],
             "mono": [keyed_hash(0, *text.lines).hex() for text in self.mono],
         }
 
@@ -156,6 +158,10 @@ def _refuse_other_languages(mono: Sequence[MonoText], langs: tuple[str, str]) ->
         raise UsageError(
             "--mono: the languages of the pairs are not known; name them with --set data.src_lang=... "
             "--set data.tgt_lang=..."
+        )
+    if langs[0] == langs[1]:
+        raise UsageError(
+            f"--mono: both sides of the pairs are {langs[0]}, and more text of it teaches no translating; leave it out"
         )
     for text in mono:
         if not any(map(text.is_in, langs)):

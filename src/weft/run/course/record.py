@@ -13,6 +13,7 @@ from weft.folder import durable
 _NAMES = {
     "recipe": "the recipe",
     "pairs": "the pairs",
+    "worths": "the weights and tags of the pairs",
     "mono": "the text in one language",
     "minutes": "--minutes",
     "rounds": "--rounds",
