@@ -178,3 +178,12 @@ def test_a_direction_is_chosen_by_its_languages() -> None:
     assert choose_pair(known, "pt") == ("en", "pt-BR")
     with pytest.raises(UsageError, match="to fr: the model does not translate so"):
         choose_pair(known, "fr")
+
+
+def test_what_is_held_out_is_read_as_in_use_without_tags() -> None:
+    whole = replace(_many(), worths=(Worth(tag="a"), Worth(2.0)))
+    train, dev, test = split_off(whole, 40, 40, seed=1)
+    assert train.worths == whole.worths
+    assert dev is not None
+    assert test is not None
+    assert dev.worths == test.worths == ()

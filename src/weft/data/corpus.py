@@ -231,10 +231,12 @@ def split_off(
         sides = _with_languages(text)
     is_one = bool(text.pairs)
     train, dev, test = split.hold_out(*sides, *sizes, seed, made, is_one)
+    # a model is scored as it is used, without a tag
+    plain = replace(text, worths=())
     return (
         text.select(train),
-        text.select(dev) if dev else None,
-        text.select(test) if test else None,
+        plain.select(dev) if dev else None,
+        plain.select(test) if test else None,
     )
 
 

@@ -109,17 +109,26 @@ class Marking:
 
     def of(self, row: int) -> tuple[int, ...]:
         """Return the ids of a row's marks."""
-        file = self.text.file_of[row]
-        worth = self.text.worth_of(file)
-        pieces = []
-        language = language_mark(self.text.direction_of(file)[1])
-        if language in self.tokenizer.marks:
-            pieces.append(language)
-        if worth.made:
-            pieces.append(MADE)
-        if worth.tag is not None and self._drawn[row] >= UNTAGGED:
-            pieces.append(tag_mark(worth.tag))
-        return tuple(self.tokenizer.mark_id(piece) for piece in pieces)
+        with_tag, without = self._of_files[self.text.file_of[row]]
+        if with_tag == without or self._drawn[row] >= UNTAGGED:
+            return with_tag
+        return without
+
+    @cached_property
+    def _of_files(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Return the ids of the marks of each file's rows, with the tag and without."""
+        found = []
+        for file in range(len(self.text.files)):
+            worth = self.text.worth_of(file)
+            language = language_mark(self.text.direction_of(file)[1])
+            pieces = [language] if language in self.tokenizer.marks else []
+            if worth.made:
+                pieces.append(MADE)
+            tag = [] if worth.tag is None else [tag_mark(worth.tag)]
+            without = tuple(map(self.tokenizer.mark_id, pieces))
+            of_tag = tuple(map(self.tokenizer.mark_id, tag))
+            found.append(((*without, *of_tag), without))
+        return found
 
     @cached_property
     def _drawn(self) -> NDArray[np.float64]:
