@@ -31,6 +31,7 @@ kernels: kernels
 folder:
 folder.unfinished:
 folder.durable: folder.unfinished
+folder.together: folder.durable folder.unfinished
 folder.version:
 folder.layout: folder.durable
 folder.mapped:
@@ -61,7 +62,8 @@ data.dates: data.languages
 data.check: data.base data.check data.corpus data.dates data.documents data.formats data.labelled data.languages\
  data.numbers data.scripts data.split
 data.clean: config data.base data.check data.clean data.corpus data.documents data.formats data.labelled data.split
-data.clean.writing: data.clean data.corpus data.documents data.formats data.languages folder.durable
+data.clean.writing: data.clean data.corpus data.documents data.formats data.languages folder.durable\
+ folder.together
 data.overlap: data.split
 data.kind: data.corpus data.formats
 data.columns: config data.corpus data.formats data.kind

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from weft.data.clean.documents import with_ends
 from weft.data.clean.labelled import Table
@@ -18,6 +19,7 @@ from weft.data.formats.filetype import type_of_name
 from weft.data.languages import UNKNOWN
 from weft.errors import UsageError
 from weft.folder import durable
+from weft.folder.together import written_together
 
 _PAIR_FORMS = {"": "tsv", "tsv": "tsv", "csv": "csv", "jsonl": "jsonl"}
 _ROLES = ("source", "target")
@@ -64,17 +66,21 @@ class Destination:
 
     def write(self, contents: Mapping[Path, Iterable[str]]) -> None:
         """Write files of lines, each as a whole or none at all."""
-        with ExitStack() as stack:
-            for path, lines in contents.items():
-                temporary = stack.enter_context(durable.replacing(path))
-                raw = stack.enter_context(temporary.open("wb"))
-                file: io.IOBase = raw
-                if path.name.endswith(".gz"):
-                    # without name and time, so that the same text is the same file
-                    packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
-                    file = stack.enter_context(packed)
-                for line in lines:
-                    file.write(line.encode("utf-8", "replace"))
+        with written_together(list(contents)) as temporary:
+            for path, lines in zip(temporary, contents.values(), strict=True):
+                _write(path, lines)
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    """Write lines to a file, packed where its name says so."""
+    with ExitStack() as stack:
+        file: BinaryIO = stack.enter_context(path.open("wb"))
+        if path.name.endswith(".gz"):
+            # without name and time, so that the same text is the same file
+            packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+            file = cast(BinaryIO, stack.enter_context(packed))
+        for line in lines:
+            file.write(line.encode("utf-8", "replace"))
 
 
 def _is_same(path: Path, other: Path) -> bool:
