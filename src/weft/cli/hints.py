@@ -11,8 +11,10 @@ from weft.folder.layout import holds_model_or_run, is_folder_or_pack
 INSTEAD = {
     "chat": "Weft makes no chat models; weft generate FOLDER --prompt TEXT continues a prompt",
     "convert": "weft export writes a model in the form of another program",
+    "dedup": "weft clean DATA --output FILE drops what occurs again, and more",
     "eval": "weft evaluate FOLDER DATA scores a model",
     "explain": "weft inspect FOLDER TEXT --output page.html shows what it does; weft diagnose finds why it is bad",
+    "filter": "weft clean DATA --output FILE mends what it can and drops what would spoil training",
     "finetune": "weft train DATA --from FOLDER trains a Weft model further; Weft does not read other models",
     "fit": "weft train DATA trains a model",
     "infer": "weft translate, weft classify or weft generate use a model, by its task",

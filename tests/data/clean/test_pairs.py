@@ -167,6 +167,26 @@ def test_what_is_written_is_read_again_and_nothing_is_left_to_clean(
     }
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_text_with_any_damage_is_cleaned_once_for_all(
+    sound: Pairs, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    pairs = chance.sample(sound, 400)
+    first = chance.randrange(50, 150)
+    targets = [tgt for _, tgt in pairs]
+    targets[first : first + 40] = [targets[7], *targets[first : first + 39]]
+    pairs = [(src, tgt) for (src, _), tgt in zip(pairs, targets, strict=True)]
+    changes = [*PLANTED.values(), *MENDED.values()]
+    for place in chance.sample(range(200, 400), 30):
+        pairs[place] = chance.choice(changes)(*pairs[place])
+    cleaned = clean(pairs)
+    assert cleaned.record.changes
+    again = clean(rows(cleaned))
+    assert again.record.changes == []
+    assert rows(again) == rows(cleaned)
+
+
 def test_rules_are_kept_or_dropped_as_asked(sound: Pairs) -> None:
     pairs = [*sound, sound[0], (f"{sound[1][0]}<br>", sound[1][1][::-1])]
     kept = clean(pairs, keep=["duplicates"], drop=["markup"])
