@@ -47,6 +47,7 @@ folder.model_folder: config folder.arrays folder.durable folder.layout folder.ma
 data.base:
 data.builtin: data.builtin
 data.kept:
+data.plain_lines: data.formats
 data.known:
 data.grams:
 data.profile: data.grams data.languages
@@ -212,6 +213,7 @@ ship.transformersjs: config folder predict ship
 ship.huggingface: config data folder predict ship
 ship.ctranslate2: config data folder kernels predict ship
 ship.argos: data folder predict ship
+cluster: cluster data.plain_lines folder
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve
 serve.service: data decoding inspection predict serve
@@ -237,6 +239,8 @@ OPTIONAL = {
     ("documents.formats.text.markdown_inline", "markdown_it"),
     ("data.nearness", "rapidfuzz.distance.Levenshtein"),
     ("packages", "package"),
+    ("cluster.on_ray", "ray"),
+    ("cluster.on_ray", "ray.data"),
     ("data.normalize", "opencc"),
     ("ship.target", "package"),
     ("ship.targets", "module"),

@@ -34,6 +34,11 @@ NEEDED = {
     "huggingface_hub": ">=1.0",
     "gguf": ">=0.17",
     "xllamacpp": "==2026.10.11549",
+    "ray": ">=2.60",
+    "pyarrow": ">=17",
+    "pandas": ">=2.2.3",
+    "fsspec": ">=2023.1",
+    "grpcio": ">=1.60",
 }
 _CALLED = {"torch": "PyTorch"}
 _MOST_SHOWN = 200  # characters of another package's error

@@ -281,6 +281,23 @@ def test_json_lines(command: Command, folder: Path, every: bool) -> None:
         }
 
 
+def test_in_blocks_it_says_the_same(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    texts = tmp_path / "in.txt"
+    texts.write_text("".join(f"{text}\n" for text, _ in rows()[:9]) + "\nqwx\n")
+    for options in ((), ("--all",), ("--json",)):
+        alone = command("classify", folder, "--input", texts, *options)
+        out = tmp_path / f"out{len(''.join(options))}.txt"
+        on = ("--on", "local", "--block", "4", "--output", out)
+        if options == ("--json",):
+            on = (*on[:-1], out.with_suffix(".jsonl"))
+        ended = command("classify", folder, "--input", texts, *options, *on)
+        assert ended.code == 0
+        assert Path(on[-1]).read_bytes() == alone.out
+        assert ("2 answers are doubtful" in ended.err) is (options != ("--json",))
+
+
 def test_what_is_cut_is_said_on_standard_error(command: Command, folder: Path) -> None:
     long = "the cat was " * 4 + "sad"
     ended = command(

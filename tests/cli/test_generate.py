@@ -353,6 +353,26 @@ def test_from_a_file(command: Command, folder: Path, tmp_path: Path) -> None:
     assert command("score", folder, stdin=text).out == ended.out
 
 
+def test_to_a_file_and_in_blocks_it_says_the_same(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "lines.txt").write_text("the cat\n\na dog\nqwx\n")
+    for options in ((), ("--json",)):
+        asked = ("score", folder, tmp_path / "lines.txt", *options)
+        alone = command(*asked)
+        out = tmp_path / ("out.jsonl" if options else "out.txt")
+        ended = command(*asked, "--output", out)
+        assert (ended.out, out.read_bytes()) == (b"", alone.out)
+        assert ended.messages == alone.messages
+        on = ("--on", "local", "--block", "3", "--output", out)
+        ended = command(*asked, *on)
+        assert (ended.out, out.read_bytes()) == (b"", alone.out)
+        assert ended.messages[-2:] == alone.messages[-2:]
+    ended = command("score", folder, *[tmp_path / "lines.txt"] * 2)
+    assert (ended.code, len(ended.messages)) == (2, 1)
+    assert "--on local takes several" in ended.err
+
+
 def test_scores_as_json(
     command: Command, folder: Path, model: weft.LanguageModel
 ) -> None:

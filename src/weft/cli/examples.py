@@ -39,6 +39,7 @@ EXAMPLES = {
         'weft translate runs/mine "A man is standing."',
         "weft translate runs/mine --input a.txt --output b.txt",
         "weft translate runs/mine page.html --output seite.html",
+        "weft translate runs/mine --input a.txt --on ray --output o",
     ),
     "generate": ("weft generate runs/plays --prompt ROMEO: --temperature 0.7",),
     "classify": (
@@ -142,7 +143,7 @@ PAGES = {
     "clean": "docs/checking.md#cleaning",
     "train": "docs/translation.md, docs/classification.md, docs/language-modelling.md; every key: docs/recipes.md",
     "finish": "docs/translation.md#continuing-a-run",
-    "translate": "docs/translation.md#translating, docs/documents.md",
+    "translate": "docs/translation.md#translating, docs/documents.md, docs/scale.md",
     "generate": "docs/language-modelling.md#generating-text",
     "classify": "docs/classification.md#using-it",
     "detect": "docs/translation.md#which-language-is-it",

@@ -1,14 +1,15 @@
 """Verbs that evaluate models: evaluate, compare, score."""
 
-import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.answer_lines import scored_line
 from weft.cli.models import (
     glossary_for,
     naming_options,
@@ -20,6 +21,7 @@ from weft.cli.models import (
     together,
     toward,
 )
+from weft.cli.on import BlockRows, On, Workers, answer_on, files_for, spread_of
 from weft.cli.options import (
     AsJson,
     BeamSize,
@@ -30,6 +32,7 @@ from weft.cli.options import (
     LengthPenalty,
     Mbr,
     NoGlossary,
+    Output,
     Precision,
     Tag,
     To,
@@ -351,76 +354,82 @@ def compare(
 def score(
     folder: Folder,
     data: Annotated[
-        Path | None,
-        typer.Argument(help="File with one text per line. Default: standard input."),
+        list[Path] | None,
+        typer.Argument(
+            help="File with one text per line, with --on several. Default: standard input."
+        ),
     ] = None,
+    output_file: Output = None,
     kernels: Kernels = "auto",
+    on: On = None,
+    workers: Workers = None,
+    block_rows: BlockRows = None,
     as_json: AsJson = False,
 ) -> None:
     """Score each line with a language model: log-probability, perplexity and text."""
     refuse_other_task(folder, "language-modelling")
-    if data is not None and not data.is_file():
-        why = "no such file; a text itself goes to standard input"
-        if data.is_dir():
-            why = "is a folder; name a file in it"
-        raise UsageError(f"{data}: {why}")
+    if (spread := spread_of(on, workers, block_rows)) is not None:
+        files = files_for(data, None, output_file, as_json)
+        from weft.cli.works import scoring
+
+        work = scoring(folder, kernels, as_json)
+        _say_sums(answer_on(spread, files, work, ".jsonl" if as_json else ".tsv"))
+        return
+    path = _only_file(data or ())
     with stages.showing("loading the model"):
         task = opened(folder, kernels=kernels)
         model = task.predictor()
         stages.enter("")  # the user may be asked to type lines
-        total, num_tokens = _score_lines(model, data, as_json)
-    if num_tokens:
-        print(
-            f"{num_tokens:,} tokens, mean {total / num_tokens:.4f} nats a token",
-            file=sys.stderr,
+        sums = _score_lines(model, path, output_file, as_json)
+    _say_sums(sums)
+
+
+def _only_file(data: Sequence[Path]) -> Path | None:
+    """Return the file that is named, if any. Raises UsageError for several, or one that is not
+    there.
+    """
+    if len(data) > 1:
+        raise UsageError(
+            f"{data[1]}: one file is scored at a time; --on local takes several"
         )
-
-
-# of a blank line, in place of what `TextScore.to_json` says
-_NO_SCORE: dict[str, Any] = {
-    "log_prob": None,
-    "num_tokens": 0,
-    "num_bytes": 0,
-    "perplexity": None,
-    "bits_per_byte": None,
-    "pieces": [],
-    "token_log_probs": [],
-}
+    for path in data:
+        if path.is_file():
+            return path
+        why = "no such file; a text itself goes to standard input"
+        if path.is_dir():
+            why = "is a folder; name a file in it"
+        raise UsageError(f"{path}: {why}")
+    return None
 
 
 def _score_lines(
-    model: "LanguageModel", data: Path | None, as_json: bool
-) -> tuple[float, int]:
-    """Write each line's score; return the sum of the log-probabilities and the number of tokens.
+    model: "LanguageModel", data: Path | None, output: Path | None, as_json: bool
+) -> Counter[str]:
+    """Write each line's score; return the sums over all lines, as `scored_line` has them.
 
-    A blank line keeps its place and has no score. A terminal that shows the scores needs no status
-    line.
+    A terminal that shows the scores needs no status line.
     """
-    total = 0.0
-    num_tokens = 0
-    num_blank = 0
-    with reading_lines(None, data, None) as source, sink(None) as out:
+    sums: Counter[str] = Counter()
+    with reading_lines(None, data, output) as source, sink(output) as out:
         is_typed = source.chunk == 1
-        stages.enter("" if is_typed or sys.stdout.isatty() else "scoring")
+        is_shown = output is None and sys.stdout.isatty()
+        stages.enter("" if is_typed or is_shown else "scoring")
         for line in stages.counted(source.lines, "lines", every=1):
-            if not line.strip():
-                num_blank += 1
-                nothing = {"text": line, **_NO_SCORE}
-                out.write((json.dumps(nothing) if as_json else f"\t\t{line}") + "\n")
-                continue
-            (text_score,) = model.score(line)
-            total += text_score.log_prob
-            num_tokens += text_score.num_tokens
-            if as_json:
-                shown = json.dumps(text_score.to_json(), ensure_ascii=False)
-            else:
-                has_tokens = text_score.num_tokens > 0
-                perplexity = f"{text_score.perplexity:.2f}" if has_tokens else ""
-                shown = f"{text_score.log_prob:.4f}\t{perplexity}\t{line}"
-            out.write(shown + "\n")
+            text, own = scored_line(model, line, as_json)
+            out.write(text)
+            sums.update(own)
             if is_typed:
                 out.flush()
+    return sums
+
+
+def _say_sums(sums: Mapping[str, float]) -> None:
+    """Say how many lines were blank, and what a token has on average."""
+    num_blank = int(sums.get("blank", 0))
+    num_tokens = int(sums.get("tokens", 0))
     if num_blank:
         were = "line was" if num_blank == 1 else "lines were"
         print(f"{num_blank:,} blank {were} not scored", file=sys.stderr)
-    return total, num_tokens
+    if num_tokens:
+        mean = sums["log_prob"] / num_tokens
+        print(f"{num_tokens:,} tokens, mean {mean:.4f} nats a token", file=sys.stderr)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from weft.cli.models import Opened
 from weft.cli.named_files import refuse_missing
-from weft.cli.streams import CHUNK, lines, look_at_kind, refuse_no_file
+from weft.cli.streams import CHUNK, look_at_kind, refuse_no_file
 from weft.console.wording import remark
+from weft.data.plain_lines import lines
 from weft.errors import UsageError
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ import typer
 
 from weft.cli.named_files import refuse_files_as_texts, refuse_missing
 from weft.console.wording import remark
+from weft.data.plain_lines import lines
 from weft.errors import DataError, Interrupted, UsageError
 
 CHUNK = 1024  # lines that are processed together
@@ -338,34 +339,6 @@ def progress(
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=count, completed=done)
         yield lambda: bar.advance(task)
-
-
-def lines(source: BinaryIO, path: Path | None) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines, which end in LF or CRLF. Raises DataError at one that is not UTF-8."""
-    from weft.data.formats.encoding import remedy
-
-    offset = 0  # of the line's first byte, as the readers of training text count
-    for number, raw in enumerate(source, start=1):
-        content = raw.removesuffix(b"\n").removesuffix(b"\r")
-        if number == 1:
-            content = content.removeprefix(b"\xef\xbb\xbf")
-        try:
-            yield number, content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            where = f"{path or 'standard input'}:{number}"
-            what = remedy(path, _all_of(source) or raw)
-            raise DataError(
-                f"{where}: not UTF-8 at the text's byte {offset + error.start}; {what}"
-            ) from None
-        offset += len(raw)
-
-
-def _all_of(source: BinaryIO) -> bytes:
-    """Return the beginning of the input; nothing where it cannot be read again."""
-    if not source.seekable():
-        return b""
-    source.seek(0)
-    return source.read(2**20)
 
 
 def refuse_malformed(source: BinaryIO, path: Path | None) -> tuple[int, str]:

@@ -1,12 +1,12 @@
 """The verb that translates: texts, lines, the rows of a table, a document."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, repeat, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.cli.answer_lines import translated_line
 from weft.cli.answers import (
     TRANSLATION_COLUMNS,
     AnswerTable,
@@ -21,6 +21,18 @@ from weft.cli.document_names import document_of
 from weft.cli.doubts import doubts_of, near_matches
 from weft.cli.guesses import Guesses
 from weft.cli.models import Translators, naming_options
+from weft.cli.on import (
+    BlockRows,
+    Files,
+    On,
+    Spread,
+    Workers,
+    answer_on,
+    files_for,
+    refuse_beside_on,
+    say_doubtful,
+    spread_of,
+)
 from weft.cli.options import (
     Alignments,
     AsDocument,
@@ -72,7 +84,6 @@ from weft.folder.model_files import refuse_other_task
 
 if TYPE_CHECKING:
     from weft.data.formats.table_form import TableForm
-    from weft.predict.prediction import Prediction
     from weft.predict.settings import DecodingSettings
 
 _FOR_TABLE = "for a table give --column NAME and a name that ends in .csv"
@@ -113,11 +124,15 @@ def translate(
     review: ReviewFile = None,
     precision: Precision = "float32",
     kernels: Kernels = "auto",
+    on: On = None,
+    workers: Workers = None,
+    block_rows: BlockRows = None,
     as_json: AsJson = False,
 ) -> None:
     """Translate texts, a line of output for each line or table row; or a document as it stands."""
     refuse_other_task(folder, "translation")
     refuse_broken({"--prefix": prefix})
+    spread = spread_of(on, workers, block_rows)
     if alignments and not as_json:
         raise UsageError("--alignments are written with --json alone; give that too")
     from weft.predict.settings import DecodingSettings
@@ -158,6 +173,12 @@ def translate(
     )
     models.refuse_missing()
     names = tuple(columns or ())
+    if spread is not None:
+        beside = {"--column": names, "--document": as_document, "--given": given}
+        refuse_beside_on(beside | {"--review": review})
+        files = files_for(text, input_file, output_file, as_json)
+        _translate_on(spread, files, models, settings, as_json)
+        return
     document = document_of(text or [], input_file, names, as_document)
     if document is not None:
         _refuse_given(given)
@@ -166,6 +187,24 @@ def translate(
         return
     texts = _Asked(input_file, output_file, n_best, as_json, given, review)
     _translate_texts(text, names, texts, models, settings)
+
+
+def _translate_on(
+    spread: Spread,
+    files: Files,
+    models: Translators,
+    settings: "DecodingSettings",
+    as_json: bool,
+) -> None:
+    """Translate the lines of files in blocks, by several workers."""
+    from weft.cli.works import translating
+    from weft.predict.settings import DecodingSettings
+
+    with naming_options(DecodingSettings.__dataclass_fields__):
+        work = translating(models, settings, as_json)
+    suffix = ".txt" if settings.n_best == 1 else ".tsv"
+    sums = answer_on(spread, files, work, ".jsonl" if as_json else suffix)
+    say_doubtful(sums, as_json)
 
 
 @dataclass(frozen=True)
@@ -260,7 +299,7 @@ def _translate_lines(
             elif written is not None and not as_json:
                 output = judged_line(prediction, said)
             else:
-                output = _translated(number, prediction, asked.n_best, as_json)
+                output = translated_line(number, prediction, asked.n_best, as_json)
             yield output, said
 
     head = table.head() if table is not None else ""
@@ -310,19 +349,3 @@ def _table_form(
             f"with --json and an --output .jsonl all are written"
         )
     return form
-
-
-def _translated(
-    number: int, prediction: "Prediction", n_best: int, as_json: bool
-) -> str:
-    if as_json:
-        return json.dumps(prediction.to_json(), ensure_ascii=False) + "\n"
-    if n_best == 1:
-        return prediction.text + "\n"
-    if not prediction.n_best:
-        return f"{number}\t\t\n"
-    rows = ""
-    for alternative in prediction.n_best:
-        text = alternative.text.replace("\t", " ")
-        rows += f"{number}\t{alternative.score:.4f}\t{text}\n"
-    return rows

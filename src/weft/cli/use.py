@@ -1,12 +1,14 @@
 """Verbs that use a model but for translations: generate, classify."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice, repeat, tee
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli.answer_lines import classified_line
 from weft.cli.answers import (
     AnswerTable,
     answer_form,
@@ -18,6 +20,17 @@ from weft.cli.answers import (
 )
 from weft.cli.guesses import GuessedLabels
 from weft.cli.models import facts_of, naming_options, opened, refuse_idle
+from weft.cli.on import (
+    BlockRows,
+    Files,
+    On,
+    Spread,
+    Workers,
+    answer_on,
+    files_for,
+    say_doubtful,
+    spread_of,
+)
 from weft.cli.options import (
     AsJson,
     Folder,
@@ -55,10 +68,17 @@ def classify(
         typer.Option("--all", help="Write the probability of every label."),
     ] = False,
     kernels: Kernels = "auto",
+    on: On = None,
+    workers: Workers = None,
+    block_rows: BlockRows = None,
     as_json: AsJson = False,
 ) -> None:
     """Classify texts: label and probability for each line; for a table, the table with both."""
     refuse_other_task(folder, "classification")
+    if (spread := spread_of(on, workers, block_rows)) is not None:
+        files = files_for(text, input_file, output_file, as_json)
+        _classify_on(spread, files, folder, kernels, all_labels, as_json)
+        return
     from weft.tasks.classification import Classification
 
     def load() -> Classification:
@@ -105,11 +125,27 @@ def classify(
                     cells = label_cells(answer, line, labels, separator)
                     output = table.row(row, cells)
                 else:
-                    output = _classified(answer, all_labels, as_json, row)
+                    output = classified_line(answer, all_labels, as_json, row)
                 yield output, _doubts_of_label(answer, source.chunk == 1)
 
         head = table.head() if table is not None else ""
         write_answers(answers, source, output_file, as_json, facts, guesses, head)
+
+
+def _classify_on(
+    spread: Spread,
+    files: Files,
+    folder: Path,
+    kernels: str,
+    all_labels: bool,
+    as_json: bool,
+) -> None:
+    """Classify the lines of files in blocks, by several workers."""
+    from weft.cli.works import classifying
+
+    work = classifying(folder, kernels, all_labels, as_json)
+    sums = answer_on(spread, files, work, ".jsonl" if as_json else ".tsv")
+    say_doubtful(sums, as_json)
 
 
 def generate(
@@ -202,23 +238,3 @@ def _doubts_of_label(answer: "Classification", is_typed: bool) -> list[str]:
             "nothing known: no word of it was seen in training, and the label is a guess"
         )
     return doubts
-
-
-def _classified(
-    answer: "Classification",
-    all_labels: bool,
-    as_json: bool,
-    row: Mapping[str, Any] | None,
-) -> str:
-    if as_json:
-        value = answer.to_json()
-        if row is not None:
-            value = {"row": row, **value}
-        if not all_labels:
-            del value["probabilities"]
-        return json.dumps(value, ensure_ascii=False) + "\n"
-    if not all_labels:
-        return f"{answer.label}\t{answer.probability:.4f}\n"
-    ranked = sorted(answer.probabilities.items(), key=lambda pair: -pair[1])
-    cells = [f"{label} {probability:.4f}" for label, probability in ranked]
-    return "\t".join(cells) + "\n"

@@ -1,0 +1,226 @@
+"""Ray itself, with two workers: the output is that of the verb alone, whoever is killed meanwhile,
+and nobody but this machine can reach it.
+
+The Python of the tests has Ray, or `WEFT_RAY` names one that has it and what Weft needs (tested:
+2.60.0).
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+
+RAY = sys.executable if find_spec("ray") else os.environ.get("WEFT_RAY", "")
+SOURCES = Path(weft.__file__).parents[1]
+NUM_LINES = 12_000
+BLOCK = 1_500
+PATIENCE = 400  # seconds
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not RAY, reason="neither this Python nor WEFT_RAY's has Ray (the extra ray)"
+    ),
+]
+
+
+def started(*arguments: object) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
+    command = [RAY, "-m", "weft", *map(str, arguments)]
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def done(*arguments: object) -> str:
+    """What a command writes on standard output; it must end well."""
+    process = started(*arguments)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    return out
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """So many different lines that a worker is still at work when it is killed."""
+    words = ("cat", "dog", "bird", "fish", "horse", "mouse", "and", "sees", "zebra")
+    made = (" ".join(some) + "." for some in product(words, repeat=5))
+    path = tmp_path_factory.mktemp("source") / "in.txt"
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(NUM_LINES):
+            file.write(next(made) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(
+    tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, source: Path
+) -> bytes:
+    out = tmp_path_factory.mktemp("alone") / "out.txt"
+    done("translate", tiny_folder, "--input", source, "--output", out)
+    return out.read_bytes()
+
+
+def wait_for(what: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
+    """Wait until something is there, while a process lives."""
+    for _ in range(PATIENCE * 10):
+        if found := what():
+            return found
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    pytest.fail("it never came")
+
+
+def descendants(process: int) -> Iterator[int]:
+    children = f"/proc/{process}/task/{process}/children"
+    try:
+        found = Path(children).read_text().split()
+    except OSError:  # it has ended
+        return
+    for child in map(int, found):
+        yield child
+        yield from descendants(child)
+
+
+def addresses(processes: set[int]) -> set[str]:
+    """The local addresses, in hexadecimal, on which the processes listen for TCP."""
+    own = set()
+    for process in processes:
+        for entry in Path(f"/proc/{process}/fd").iterdir():
+            try:
+                own.add(os.readlink(entry))
+            except OSError:  # closed meanwhile
+                continue
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().split("\n")[1:-1]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
+                found.add(fields[1].partition(":")[0])
+    return found
+
+
+def own_folders() -> set[Path]:
+    """The folders of a Ray that Weft has started."""
+    return set(Path("/tmp").glob("weft-ray-*"))
+
+
+LOOPBACK = {
+    "0100007F",  # 127.0.0.1
+    "00000000000000000000000001000000",  # ::1
+    "0000000000000000FFFF00000100007F",  # 127.0.0.1 as IPv6 has it
+}
+
+
+def test_a_killed_worker_costs_its_block_and_nothing_else(
+    tmp_path: Path, tiny_folder: Path, source: Path, alone: bytes
+) -> None:
+    out = tmp_path / "out.txt"
+    shards = tmp_path / "out.txt.shards"
+    process = started(
+        *("translate", tiny_folder, "--input", source, "--output", out),
+        *("--on", "ray", "--workers", "2", "--block", BLOCK),
+    )
+    wait_for(lambda: list(shards.glob("*.txt")), process)
+    listening = addresses(set(descendants(process.pid)))
+    assert listening
+    assert listening <= LOOPBACK
+    journal = (shards / "finished.jsonl").read_text("utf-8").split("\n")
+    worker = int(json.loads(journal[1])["worker"].partition("@")[0])
+    assert worker in set(descendants(process.pid))
+    folders = {path for path in own_folders() if (path / "session_latest").exists()}
+    os.kill(worker, signal.SIGKILL)
+    killed = time.time()
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    assert out.read_bytes() == alone
+    manifest = json.loads((shards / "manifest.json").read_text("utf-8"))
+    assert len(manifest["shards"]) == NUM_LINES // BLOCK
+    later = [shard for shard in manifest["shards"] if shard["began"] > killed]
+    assert later
+    assert str(worker) not in {shard["worker"].partition("@")[0] for shard in later}
+    assert len(folders) == 1
+    assert folders.isdisjoint(own_folders())
+
+
+def test_a_killed_command_goes_on_where_it_was(
+    tmp_path: Path, tiny_folder: Path, source: Path, alone: bytes
+) -> None:
+    out = tmp_path / "out"
+    arguments = (
+        *("translate", tiny_folder, "--input", source, "--output", out),
+        *("--on", "ray", "--workers", "2", "--block", BLOCK),
+    )
+    process = started(*arguments)
+    wait_for(lambda: len(list(out.glob("*.txt"))) >= 2, process)
+    children = set(descendants(process.pid))
+    process.kill()
+    process.communicate()
+    journal = (out / "finished.jsonl").read_text("utf-8").split("\n")[1:-1]
+    finished = {json.loads(line)["shard"] for line in journal}
+    assert 0 < len(finished) < NUM_LINES // BLOCK
+    before = {name: (out / name).stat().st_mtime_ns for name in finished}
+    done(*arguments)
+    assert {name: (out / name).stat().st_mtime_ns for name in finished} == before
+    written = [path.read_bytes() for path in sorted(out.glob("*.txt"))]
+    assert b"".join(written) == alone
+    assert not any(Path(f"/proc/{child}/exe").exists() for child in children)
+
+
+def test_a_cluster_that_runs_already_is_joined_and_stays(
+    tmp_path: Path, tiny_folder: Path, source: Path, alone: bytes
+) -> None:
+    program = str(Path(RAY).with_name("ray"))
+    port = 20_031
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SOURCES),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    }
+    start = (
+        *("start", "--head", "--num-cpus", "2", "--include-dashboard", "false"),
+        *("--port", "20030", "--ray-client-server-port", port, "--block"),
+    )
+    cluster = subprocess.Popen(
+        [program, *map(str, start)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        out = tmp_path / "out.txt"
+        arguments = (
+            *("translate", tiny_folder, "--input", source, "--output", out),
+            *("--on", f"ray://127.0.0.1:{port}", "--block", BLOCK),
+        )
+        for _ in range(6):  # until it listens
+            process = started(*arguments)
+            _, err = process.communicate(timeout=PATIENCE)
+            if process.returncode == 0:
+                break
+            assert (process.returncode, err.count("cannot be joined")) == (2, 1), err
+            time.sleep(10)
+        assert out.read_bytes() == alone
+        assert cluster.poll() is None
+    finally:
+        os.killpg(cluster.pid, signal.SIGTERM)
+        cluster.wait(60)
