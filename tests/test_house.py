@@ -181,6 +181,7 @@ run.publication: data folder kernels run.card run.judging run.record run.repetit
 run.planning: config data folder run.request tasks training
 run.preparing: config data folder kernels predict run.origin run.planning run.record run.request tasks training
 run.card: data tasks
+run.by_workers: cluster data folder run.translations
 run: config data folder kernels recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
 ship: data decoding engine folder kernels predict run tasks training

@@ -26,6 +26,21 @@ def test_pairs_from_the_command_line(
     assert out.read_text("utf-8").startswith("de\ten\n")
 
 
+def test_in_blocks_they_are_the_same_pairs(
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    tmp_path: Path,
+) -> None:
+    outputs = (tmp_path / "alone.tsv", tmp_path / "blocks.tsv")
+    pairs = write_pairs(9)
+    for out, on in zip(outputs, ((), ("--on", "local", "--block", 4)), strict=True):
+        ended = command("backtranslate", tiny_folder, pairs, "--output", out, *on)
+        assert ended.code == 0, ended.err
+    assert f"{tiny_folder} translates 9 sentences, by this process" in ended.messages
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
 def test_usage_errors(
     command: Command,
     tiny_folder: Path,

@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 import weft
+from weft.cluster.executor import Here
 from weft.data.corpus import read_pairs
 from weft.errors import DataError, UsageError
 from weft.predict.prediction import Prediction
 from weft.predict.translator import Translator
 from weft.run.backtranslation import MadePairs, backtranslate
+from weft.run.by_workers import ByWorkers
 from weft.run.translations import Search, is_copy
 
 DRAWN = Search(temperature=1.0, seed=7, times=2)
@@ -102,6 +104,37 @@ def test_samples_are_drawn_as_often_as_asked_each_time_by_another_seed(
     ]
     assert lines(out)[1:] == ["\t".join(pair) for pair in dict.fromkeys(drawn)]
     assert made.count + sum(made.left_out.values()) == 80
+
+
+def test_by_workers_they_are_the_same_pairs_and_no_block_is_made_twice(
+    tiny_folder: Path, mono: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, out = tmp_path / "alone.tsv", tmp_path / "made.tsv"
+    made = backtranslate(tiny_folder, [str(mono)], alone, DRAWN)
+    by_workers = ByWorkers(Here(), 9, "this process")
+    with pytest.raises(KilledError):
+        backtranslate(
+            tiny_folder,
+            [str(mono)],
+            out,
+            DRAWN,
+            progress=stopping(50),
+            write=by_workers,
+        )
+    asked: list[str] = []
+    translate = Translator.translate_stream
+
+    def watched(self: Translator, texts: Any, **settings: Any) -> Iterator[Prediction]:
+        asked.extend(texts)
+        return translate(self, texts, **settings)
+
+    monkeypatch.setattr(Translator, "translate_stream", watched)
+    again = backtranslate(tiny_folder, [str(mono)], out, DRAWN, write=by_workers)
+    assert out.read_bytes() == alone.read_bytes()
+    assert (again.count, again.left_out) == (made.count, made.left_out)
+    # of 5 blocks each time, all of the first and two of the second were done
+    assert asked == lines(mono)[18:]
+    assert sorted(tmp_path.iterdir()) == [alone, out]
 
 
 @pytest.mark.parametrize("after", [1, 40, 57])

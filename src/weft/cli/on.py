@@ -17,6 +17,7 @@ from weft.errors import UsageError
 if TYPE_CHECKING:
     from weft.cluster.executor import Executor
     from weft.cluster.work import Work
+    from weft.run.translations import Writer
 
 BLOCK_ROWS = 8192  # a multiple of the lines that a verb takes at a time
 _LOCAL = "local"
@@ -31,6 +32,15 @@ On = Annotated[
         help="Answer files in blocks by several workers: ray starts Ray on this machine, ray://HOST:PORT joins "
         "a cluster, local takes this process alone. --input may be a folder; --output is a folder of shards, "
         "or a file beside it.",
+    ),
+]
+OnSentences = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="WHERE",
+        help="Have several workers translate, in blocks of sentences: ray starts Ray on this machine, "
+        "ray://HOST:PORT joins a cluster, local takes this process alone.",
     ),
 ]
 Workers = Annotated[
@@ -79,6 +89,16 @@ class Spread:
             return Here()
         address = None if self.where == _RAY else self.where
         return OnRay(address, self.workers, threads_asked() or 1)
+
+
+def writer_for(spread: Spread | None) -> "Writer":
+    """Return who writes the translations of a text: workers, or one after another without --on."""
+    from weft.run.by_workers import ByWorkers
+    from weft.run.translations import write_translations
+
+    if spread is None:
+        return write_translations
+    return ByWorkers(spread.executor(), spread.block_rows, spread.describe())
 
 
 def spread_of(

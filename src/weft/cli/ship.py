@@ -11,6 +11,7 @@ import typer
 from weft import DEMO
 from weft.cli.leaving import all_or_nothing, going_on
 from weft.cli.models import glossary_for, refuse_missing_files, units_for
+from weft.cli.on import BlockRows, OnSentences, Workers, spread_of, writer_for
 from weft.cli.options import AsJson, Folder, FolderOrDemo, FromDemo, Seed, To, TopK
 from weft.cli.recipe import refuse_missing_text
 from weft.cli.streams import print_json, progress, refuse_no_file
@@ -123,10 +124,14 @@ def distill(
     ] = None,
     allow_bad_data: AllowBadData = False,
     to: To = None,
+    on: OnSentences = None,
+    workers: Workers = None,
+    block_rows: BlockRows = None,
 ) -> None:
     """Train a student on a teacher's translations, or continue a distillation that was stopped."""
     from weft.recipes.file import load_recipe
 
+    spread = spread_of(on, workers, block_rows)
     student = load_recipe(recipe, settings or ())
     refuse_no_model(teacher)
     refuse_missing_text([*data, dev, test])
@@ -143,7 +148,13 @@ def distill(
         allow_bad_data=allow_bad_data,
     )
     verdict = run_distilling(
-        request, teacher, data, beam_size, progress=progress, to=to
+        request,
+        teacher,
+        data,
+        beam_size,
+        progress=progress,
+        to=to,
+        write=writer_for(spread),
     )
     say_ended(verdict, student.task, output)
 
@@ -198,8 +209,12 @@ def backtranslate(
         ),
     ] = 1,
     to: To = None,
+    on: OnSentences = None,
+    workers: Workers = None,
+    block_rows: BlockRows = None,
 ) -> None:
     """Make training pairs of text in one language: a reverse model writes the other side."""
+    spread = spread_of(on, workers, block_rows)
     refuse_no_model(model)
     refuse_missing_text(mono)
     if temperature is not None and not sample:
@@ -216,7 +231,8 @@ def backtranslate(
     drawn = 1.0 if temperature is None else temperature
     search = Search(beam_size, drawn if sample else None, top_k, seed, times)
     with going_on(output):
-        made = make(model, mono, output, search, remark, progress, to)
+        write = writer_for(spread)
+        made = make(model, mono, output, search, remark, progress, to, write)
     for line in made.lines():
         remark(f"weft: {line}")
 

@@ -140,8 +140,12 @@ class Shards:
     def join(self, output: Path) -> None:
         """Write all shards one after another into a file, which appears when it is complete."""
         with durable.replacing(output) as temporary, temporary.open("wb") as file:
-            for number in sorted(self.entries):
-                file.write(self.file(number).read_bytes())
+            file.writelines(self.contents())
+
+    def contents(self) -> Iterator[bytes]:
+        """Yield the shards' contents, in the order of the input."""
+        for number in sorted(self.entries):
+            yield self.file(number).read_bytes()
 
     def _continue(self) -> None:
         """Read what is finished; begin the journal where nothing is."""

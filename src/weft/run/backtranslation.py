@@ -24,6 +24,7 @@ from weft.run.translations import (
     Maker,
     Progress,
     Search,
+    Writer,
     fault,
     is_copy,
     left_out_notes,
@@ -67,6 +68,7 @@ def backtranslate(
     note: Callable[[str], None] = lambda text: None,
     progress: Progress = no_bar,
     to: str | None = None,
+    write: Writer = write_translations,
 ) -> MadePairs:
     """Let the model in `folder` translate the sentences of `mono`, which are in its source
     language, and write pairs of its translations and these sentences as TSV.
@@ -75,7 +77,7 @@ def backtranslate(
     where it was stopped. A model of several directions is told into which language (`to`). Left out
     are translations that are empty, cut or repeat themselves, that hardly differ from the sentence,
     and pairs that were there before. `note` is told what is being done, `progress` as in
-    `weft.run.distillation.distill`. Raises WeftError, by kind.
+    `weft.run.distillation.distill`; `write` has the translations made. Raises WeftError, by kind.
     """
     work = "translate text to learn from"
     maker = Maker.open(folder, search or Search(), work, to)
@@ -84,7 +86,7 @@ def backtranslate(
         raise DataError(
             f"{', '.join(mono)}: no sentence to translate; write one on each line"
         )
-    return make_pairs(maker, text, output, note, progress)
+    return make_pairs(maker, text, output, note, progress, write=write)
 
 
 def make_pairs(
@@ -94,6 +96,7 @@ def make_pairs(
     note: Callable[[str], None],
     progress: Progress = no_bar,
     is_turned: bool = False,
+    write: Writer = write_translations,
 ) -> MadePairs:
     """Let a model translate sentences, and write pairs as `backtranslate` does; where `is_turned`,
     the sentence is the source and the translation the target.
@@ -110,7 +113,7 @@ def make_pairs(
     with durable.collecting(output, facts) as growing:
         file, done = growing
         if done < count:
-            write_translations(maker, text, growing, note, progress)
+            write(maker, text, growing, note, progress)
         file.flush()
         made = read_translations(Path(file.name), count)
         pairs, left_out = _chosen(text, made)

@@ -31,6 +31,7 @@ from weft.run.translations import (
     Maker,
     Progress,
     Search,
+    Writer,
     count_reasons,
     fault,
     left_out_notes,
@@ -50,6 +51,7 @@ def distill(
     log: Log | None = None,
     progress: Progress = no_bar,
     to: str | None = None,
+    write: Writer = write_translations,
 ) -> Verdict:
     """Train the student that `request` asks for on what the teacher in `folder` makes of the
     sources in `data`.
@@ -89,7 +91,7 @@ def distill(
         if not files.translations.is_file():
             durable.write_json(files.teacher, facts)
             with durable.growing(files.translations, facts) as growing:
-                write_translations(teacher, text, growing, log.note, progress)
+                write(teacher, text, growing, log.note, progress)
         left_out = _write_pairs(files, text)
     pairs = f"{files.distilled_src},{files.distilled_tgt}"
     notes = [

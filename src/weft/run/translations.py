@@ -150,6 +150,12 @@ def _turned(
     return config.model_copy(update=chosen), both
 
 
+Writer = Callable[
+    [Maker, SourceText, tuple[BinaryIO, int], Callable[[str], None], Progress], None
+]
+"""Writes the translations of a text as `write_translations` does, by whomever."""
+
+
 def write_translations(
     maker: Maker,
     text: SourceText,
@@ -171,7 +177,7 @@ def write_translations(
     note(f"{maker.folder} translates {sentences}{times}{where}")
     with progress(count, done) as advance:
         for prediction in _translated(task, text, maker.search, done):
-            file.write(_line(prediction))
+            file.write(line_of(prediction).encode())
             advance()
 
 
@@ -191,13 +197,14 @@ def _translated(
         within = 0
 
 
-def _line(found: Prediction) -> bytes:
+def line_of(found: Prediction) -> str:
+    """Return the line of a translation: a JSON object."""
     kept = {
         "text": found.text,
         "truncated": found.truncated,
         "repetition": found.repetition,
     }
-    return json.dumps(kept, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(kept, ensure_ascii=False) + "\n"
 
 
 def read_translations(path: Path, count: int) -> list[Made]:
