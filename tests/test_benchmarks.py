@@ -28,6 +28,12 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
             "multi30k/test_2016_flickr.en",
             marks=pytest.mark.long,
         ),
+        pytest.param(
+            "ray_workers.py",
+            ["model"],
+            "multi30k/train.en",
+            marks=pytest.mark.long,
+        ),
         ("run.py", ["en-de"], "multi30k/train.en"),
         ("detection.py", ["--peer", "absent"], "multi30k/train.en"),
         ("terms_peer.py", ["model"], "multi30k/train.en"),

@@ -101,6 +101,20 @@ def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
     assert dict(os.environ) == before
 
 
+def test_a_token_that_the_user_has_is_shown_to_a_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    for name in ("RAY_AUTH_MODE", *on_ray._TOKENS):
+        monkeypatch.delenv(name, raising=False)
+    assert on_ray._shown_token() == {}
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("f" * 64)
+    assert on_ray._shown_token() == {"RAY_AUTH_MODE": "token"}
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    assert on_ray._shown_token() == {}
+
+
 def test_a_ray_that_others_can_reach_is_not_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

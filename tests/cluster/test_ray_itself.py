@@ -185,13 +185,21 @@ def test_a_killed_command_goes_on_where_it_was(
 
 
 def test_a_cluster_that_runs_already_is_joined_and_stays(
-    tmp_path: Path, tiny_folder: Path, source: Path, alone: bytes
+    tmp_path: Path,
+    tiny_folder: Path,
+    source: Path,
+    alone: bytes,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
+    monkeypatch.setenv("RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S", str(PATIENCE))
+    monkeypatch.setenv("RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", str(PATIENCE))
     program = str(Path(RAY).with_name("ray"))
     port = 20_031
     environment = {
         **os.environ,
         "PYTHONPATH": str(SOURCES),
+        "RAY_AUTH_MODE": "token",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     }
@@ -222,5 +230,5 @@ def test_a_cluster_that_runs_already_is_joined_and_stays(
         assert out.read_bytes() == alone
         assert cluster.poll() is None
     finally:
-        os.killpg(cluster.pid, signal.SIGTERM)
+        os.killpg(cluster.pid, signal.SIGKILL)
         cluster.wait(60)

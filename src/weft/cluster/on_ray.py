@@ -29,12 +29,14 @@ from weft.packages import loaded
 LOOPBACK = ("127.0.0.1", "::1")
 _ATTEMPTS = 3  # of a block whose workers die
 _STORE_BYTES = 128 * 2**20  # in which blocks pass: they are text
+_MODE = "RAY_AUTH_MODE"
+_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 # How a Ray that is started here is kept to this machine. The first makes it use the loopback
 # address, on every system.
 _PRIVATE = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_AUTH_MODE": "token",
+    _MODE: "token",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
 }
 _FOLDERS = "weft-ray-"
@@ -58,22 +60,19 @@ class OnRay:
         Raises UsageError where Ray is missing or cannot be reached, else as the workers do.
         """
         with self._joined() as ray:
-            data = import_module("ray.data")
-            _be_quiet(data)
-            workers = self._num_workers(ray, len(blocks))
-            attempts = ray.remote(num_cpus=0)(Attempts).remote()
-            rows = [{"block": json.dumps(asdict(block))} for block in blocks]
-            answered = data.from_items(rows, override_num_blocks=len(rows)).map(
-                Actor,
-                fn_constructor_args=(work, self.threads, attempts),
-                compute=data.ActorPoolStrategy(
-                    size=workers, max_tasks_in_flight_per_actor=1
-                ),
-                num_cpus=self.threads,
+            arguments = (
+                work,
+                blocks,
+                self.threads,
+                self._num_workers(ray, len(blocks)),
             )
             try:
-                for row in answered.iter_rows():
-                    yield _told(row)
+                if self.address is None:
+                    yield from map(_told, Driver(*arguments).rows)
+                else:
+                    driver = ray.remote(num_cpus=0)(Driver).remote(*arguments)
+                    while row := ray.get(driver.next.remote()):
+                        yield _told(row)
             except ray.exceptions.RayError as error:
                 raise WeftError(f"{self._name}: {_in_short(error)}") from error
 
@@ -104,6 +103,8 @@ class OnRay:
                 token = {"RAY_AUTH_TOKEN": secrets.token_hex(32)}
                 stack.enter_context(_environment(_PRIVATE | token | threads))
                 folder = stack.enter_context(_private_folder())
+            else:
+                stack.enter_context(_environment(_shown_token()))
             ray = loaded("--on ray", "ray", "ray")
             if self.address is None:
                 _refuse_open(ray)
@@ -131,6 +132,35 @@ class OnRay:
             "object_store_memory": _STORE_BYTES,
             "_temp_dir": str(folder),
         }
+
+
+class Driver:
+    """The hand that gives blocks to workers, by Ray Data; `rows` are what they answer.
+
+    Ray Data does not work through Ray's client: a command that joins a cluster has a driver there,
+    and asks it for one row after another.
+    """
+
+    def __init__(
+        self, work: Work, blocks: Sequence[Block], threads: int, workers: int
+    ) -> None:
+        ray = import_module("ray")
+        data = import_module("ray.data")
+        _be_quiet(data)
+        attempts = ray.remote(num_cpus=0)(Attempts).remote()
+        pool = data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
+        rows = [{"block": json.dumps(asdict(block))} for block in blocks]
+        answered = data.from_items(rows, override_num_blocks=len(rows)).map(
+            Actor,
+            fn_constructor_args=(work, threads, attempts),
+            compute=pool,
+            num_cpus=threads,
+        )
+        self.rows: Iterator[dict[str, str]] = iter(answered.iter_rows())
+
+    def next(self) -> dict[str, str] | None:
+        """Return the next row; None after the last."""
+        return next(self.rows, None)
 
 
 class Attempts:
@@ -194,6 +224,17 @@ def _told(row: Mapping[str, str]) -> Answered:
 def _threads_of(threads: int) -> dict[str, str]:
     """Return the variables that give a process so many threads."""
     return {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def _shown_token() -> dict[str, str]:
+    """Return the variable by which Ray's client shows a cluster the token that the user has, if
+    any: `ray start` asks for it where there is one, and the client does not look for it by itself.
+    """
+    own = Path.home() / ".ray" / "auth_token"
+    has_token = own.is_file() or any(name in os.environ for name in _TOKENS)
+    if not has_token or _MODE in os.environ:
+        return {}
+    return {_MODE: "token"}
 
 
 def _be_quiet(data: Any) -> None:

@@ -17,6 +17,7 @@ from weft.cluster.work import Answers, Sums, Work
 from weft.data.check.finding import counted
 from weft.data.corpus import SourceText
 from weft.folder import durable
+from weft.folder.model_files import files_of
 from weft.run.translations import (
     Maker,
     Progress,
@@ -99,7 +100,8 @@ def _work(maker: Maker, time: int) -> Work:
         "to": maker.config.tgt_lang,
     }
     opening = partial(open_making, there, time)
-    return Work("make", {there.folder: maker.sha256}, {}, settings, opening)
+    digest = files_of(there.folder).digest()
+    return Work("make", {there.folder: digest}, {}, settings, opening)
 
 
 def open_making(maker: Maker, time: int) -> Answers:
