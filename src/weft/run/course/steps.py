@@ -210,7 +210,7 @@ class Steps:
             # of pairs that a machine made, no fault stops the others
             allow_bad_data=self.request.allow_bad_data or not is_pairs,
             notes=notes,
-            minutes=None if minutes is None else OF_RUN * minutes,
+            minutes=None if minutes is None else round(OF_RUN * minutes, 2),
             began=time.monotonic(),
             is_step=True,
         )
