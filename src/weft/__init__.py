@@ -139,7 +139,7 @@ def train(
     glossary: str | None = None,
     mono: Sequence[str] = (),
     rounds: int = 1,
-    beam: bool = False,
+    sample: bool = False,
     denoise: bool = False,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
@@ -157,7 +157,7 @@ def train(
     `train`, `dev`, `test` and `glossary` name files as on the command line, `train` also with
     weights and tags (`news.tsv@2`, or a `TrainText`); `fresh`, `allow_data_change` and
     `allow_bad_data` are its flags. `mono` has texts in one language of the pairs (`yo=news.txt`),
-    which `rounds`, `beam` and `denoise` are about. The run, or all of its steps, ends within
+    which `rounds`, `sample` and `denoise` are about. The run, or all of its steps, ends within
     `minutes`. Raises weft.errors.WeftError, by kind.
     """
     from weft.packages import require_torch
@@ -191,7 +191,7 @@ def train(
         from weft.run.course.material import MonoUse
 
         texts = tuple(map(MonoText.parse, mono))
-        use = MonoUse(texts, rounds, beam, denoise)
+        use = MonoUse(texts, rounds, sample, denoise)
         return train_in_steps(request, use, quiet=quiet)
 
 

@@ -29,9 +29,10 @@ def test_the_steps_and_their_gains_are_said(
     assert (ended.code, ended.out) == (0, b""), ended.err
     said = "\n".join(ended.messages)
     for line in (
-        "4 steps, each as long as its run says:",
+        "5 steps, each as long as its run says:",
         "  2. reverse: de to en, from the 176 pairs alone",
-        "step 3 of 4, forward-made-1: the de to en model translates the targets of the 176 pairs and 1 sentence",
+        "step 3 of 5, forward-again-1: the de to en model translates the targets of the 176 pairs",
+        "step 4 of 5, forward-made-1: the de to en model translates 1 sentence of the text in de",
         " chrF beside pairs",
         "left out: 1 line of the text in de (",
         f"the model is in {out}",
@@ -43,7 +44,7 @@ def test_the_steps_and_their_gains_are_said(
     assert command("evaluate", out).code == 0
     again = command(*arguments)
     assert again.code == 0
-    assert "  4. forward-1: en to de, from the pairs and what was made: done" in (
+    assert "  5. forward-1: en to de, from the pairs and what was made: done" in (
         again.messages
     )
     fresh = command(*arguments, "--minutes", "1")

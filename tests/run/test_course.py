@@ -15,7 +15,7 @@ import weft
 from weft.data.mono import MonoText
 from weft.data.split import fold
 from weft.data.train_text import TrainText
-from weft.errors import UsageError
+from weft.errors import DataError, UsageError
 from weft.folder import durable
 from weft.folder.model_folder import CARD, WEIGHTS, RunFolder
 from weft.kernels import torch_machine
@@ -32,12 +32,12 @@ from weft.training.log import Log
 from weft.training.trainer import Trainer
 
 STEPS = (
-    "training.max_steps=6",
-    "training.save_every=3",
-    "training.eval_every=6",
+    "training.max_steps=40",
+    "training.save_every=20",
+    "training.eval_every=40",
     "training.num_samples=1",
 )
-NAMES = ["pairs", "reverse", "forward-made-1", "forward-1"]
+NAMES = ["pairs", "reverse", "forward-again-1", "forward-made-1", "forward-1"]
 
 
 class KilledError(BaseException):
@@ -69,7 +69,7 @@ def mono(pairs: str, tmp_path_factory: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def call(pairs: str, mono: Path, tiny_settings: tuple[str, ...]) -> Callable[..., Any]:
-    """Train in steps of six updates."""
+    """Train in steps of forty updates."""
 
     def start(
         out: Path,
@@ -145,7 +145,9 @@ def test_one_dev_set_is_in_no_text_that_is_learned_from(
     assert len(held_out) + len(known) == 216
     assert len(lines(text / "mono.de")) == 30
     assert not {*map(fold, lines(text / "mono.de"))} & (held_out | known)
-    made = lines(RunFolder(whole).course / "forward-made-1.tsv")[1:]
+    course = RunFolder(whole).course
+    made = lines(course / "forward-made-1.tsv")[1:]
+    made += lines(course / "forward-again-1.tsv")[1:]
     targets = {fold(line.split("\t")[1]) for line in made}
     assert targets
     assert not targets & held_out
@@ -233,10 +235,10 @@ def killed_putting(number: int) -> Callable[[Path, Path], None]:
 @pytest.mark.parametrize(
     ("where", "stage"),
     [
-        pytest.param(4, "step 1 of 4, pairs", marks=pytest.mark.long),
-        pytest.param(10, "step 2 of 4, reverse", marks=pytest.mark.long),
-        ("made", "step 3 of 4, forward-made-1"),
-        pytest.param(16, "step 4 of 4, forward-1", marks=pytest.mark.long),
+        pytest.param(4, "step 1 of 5, pairs", marks=pytest.mark.long),
+        pytest.param(70, "step 2 of 5, reverse", marks=pytest.mark.long),
+        ("made", "step 3 of 5, forward-again-1"),
+        pytest.param(110, "step 5 of 5, forward-1", marks=pytest.mark.long),
         pytest.param("put", "publishing", marks=pytest.mark.long),
     ],
 )
@@ -262,8 +264,9 @@ def test_stopped_in_any_step_it_goes_on_to_the_same_model(
     assert not (out / durable.MANIFEST).exists()
     call(out)
     assert outcomes(out) == outcomes(whole)
-    made = Path("run/course/forward-made-1.tsv")
-    assert (out / made).read_bytes() == (whole / made).read_bytes()
+    for made in ("forward-again-1.tsv", "forward-made-1.tsv"):
+        text = Path("run/course") / made
+        assert (out / text).read_bytes() == (whole / text).read_bytes()
     for step in ("reverse", "forward-1"):
         name = Path("run/course") / step / WEIGHTS
         assert (out / name).read_bytes() == (whole / name).read_bytes()
@@ -293,6 +296,30 @@ def test_what_does_not_help_is_left_out(
         assert gain.endswith("so that it is left out") == (best == "pairs")
 
 
+def test_nothing_of_use_was_made(
+    call: Callable[..., Any], whole: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Of a poor model all may be left out; then the pairs alone are learned from."""
+    out = tmp_path / "out"
+    shutil.copytree(whole, out)
+    (out / durable.MANIFEST).unlink()
+    record = record_of(out)
+    for name in NAMES[2:]:
+        del record["steps"][name]
+    durable.write_json(RunFolder(out).course / "record.json", record)
+
+    def nothing(*asked: Any) -> Any:
+        raise DataError("no pair to learn from: all are cut")
+
+    monkeypatch.setattr("weft.run.course.steps.make_pairs", nothing)
+    call(out)
+    steps = record_of(out)["steps"]
+    assert steps["forward-made-1"]["notes"] == ["no pair to learn from: all are cut"]
+    assert steps["forward-1"] == {"seconds": 0.0}
+    pairs = RunFolder(out).course / "pairs" / WEIGHTS
+    assert (out / WEIGHTS).read_bytes() == pairs.read_bytes()
+
+
 def test_a_failed_step_is_named_and_taken_again(
     call: Callable[..., Any], whole: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -314,7 +341,7 @@ def test_a_failed_step_is_named_and_taken_again(
             call(out)
     verdict = read_verdict(RunFolder(out).verdict)
     assert verdict is not None
-    assert (verdict.outcome, verdict.stage) == ("failed", "step 3 of 4, forward-made-1")
+    assert (verdict.outcome, verdict.stage) == ("failed", "step 4 of 5, forward-made-1")
     call(out)
     assert outcomes(out) == outcomes(whole)
 
@@ -343,7 +370,7 @@ def test_too_few_minutes_are_said_and_more_may_be_given(
     monkeypatch.setattr("weft.run.course.steps.train", refusing)
     out = tmp_path / "out"
     for minutes in (10, 20):  # nothing was saved, so that another number may be given
-        own = f"{OF_RUN * minutes * 2 / 11:.2g} of {minutes}"
+        own = f"{round(OF_RUN * minutes * 2 / 11.5, 2):.3g} of {minutes}"
         with pytest.raises(UsageError, match=rf"step pairs \({own} minutes\): --min"):
             call(out, minutes=minutes)
     (RunFolder(out).course / "forward-made-1.tsv.partial").touch()
@@ -433,10 +460,12 @@ def test_from_text_masked_out(
         "denoised",
         "pairs-denoised",
         "reverse",
+        "forward-again-1",
         "forward-made-1",
         "forward-1",
-        "reverse-made-2",
+        "reverse-again-2",
         "reverse-2",
+        "forward-again-2",
         "forward-made-2",
         "forward-2",
     ]

@@ -91,11 +91,11 @@ Rounds = Annotated[
         help="With --mono: rounds of back-translation, each by the models of the one before. Default: 1.",
     ),
 ]
-Beam = Annotated[
+Sample = Annotated[
     bool,
     typer.Option(
-        "--beam",
-        help="With --mono: write the other side by a beam rather than by samples.",
+        "--sample",
+        help="With --mono: draw the other side at random; better from some 500,000 pairs on.",
     ),
 ]
 Denoise = Annotated[
@@ -173,7 +173,7 @@ def train(
     glossary: Glossary = None,
     mono: Mono = None,
     rounds: Rounds = None,
-    beam: Beam = False,
+    sample: Sample = False,
     denoise: Denoise = False,
     start_from: StartFrom = None,
     settings: Settings = None,
@@ -201,9 +201,9 @@ def train(
         refuse_two_sides(texts, settings)
     terms = _only_glossary(glossary or ())
     more = tuple(map(MonoText.parse, mono or ()))
-    if not more and (rounds or beam or denoise):
+    if not more and (rounds or sample or denoise):
         raise UsageError(
-            "--rounds, --beam and --denoise are for text in one language; give --mono, too"
+            "--rounds, --sample and --denoise are for text in one language; give --mono, too"
         )
     refuse_missing_text([*texts, dev, test, terms, *(text.data for text in more)])
     out = output or usual_folder(texts, recipe, reverse)
@@ -237,7 +237,7 @@ def train(
             from weft.run.course.course import train_in_steps
             from weft.run.course.material import MonoUse
 
-            use = MonoUse(more, rounds or 1, beam, denoise)
+            use = MonoUse(more, rounds or 1, sample, denoise)
             with saying_what_is_kept():
                 verdict = train_in_steps(
                     request, use, verbose=verbose, progress=progress

@@ -1,9 +1,10 @@
 """A course: a translator from pairs and from text in one or both of its languages.
 
 1. A model of the pairs alone, and one of the reverse direction.
-2. The reverse model writes sources for text in the target language: back-translation (Sennrich et
-   al. 2016), marked as made (Caswell et al. 2019); and for the targets of the pairs themselves
-   (Nguyen et al. 2020, "Data Diversification"). A new model learns from these and the pairs.
+2. The reverse model writes other sources for the targets of the pairs, drawn at random (Nguyen et
+   al. 2020, "Data Diversification"), and sources for text in the target language:
+   back-translation (Sennrich et al. 2016). A new model learns from both and the pairs, and is told
+   what a machine wrote (Caswell et al. 2019).
 3. Where there is text in the source language, that model translates it, and the next one learns
    from its own translations, too (He et al. 2020, "Revisiting Self-Training").
 
@@ -34,6 +35,10 @@ from weft.run.record import Verdict, keeping_record, read_verdict
 from weft.run.request import Request
 from weft.run.translations import Progress, Search, no_bar
 from weft.training.log import Log
+
+# of the search for sources; where pairs are few, a beam's teach more than samples do (Edunov et al.
+# 2018, "Understanding Back-Translation at Scale", section 5.2)
+BEAM = 2
 
 
 def train_in_steps(
@@ -102,7 +107,7 @@ def _facts(request: Request, use: MonoUse, gathered: Gathered) -> dict[str, Any]
         "recipe": request.recipe.model_dump(mode="json"),
         "minutes": request.minutes,
         "rounds": use.rounds,
-        "beam": use.beam,
+        "sample": use.sample,
         "denoise": use.denoise,
         **gathered.facts(),
     }
@@ -198,13 +203,17 @@ def _improved(
     wrote; the model itself where it is better on dev.
     """
     direction = model.direction
-    search = Search() if use.beam else Search(temperature=1.0, seed=number)
-    made = steps.make(
-        f"{name}-made-{number}", other, direction.sentences, direction.mono, search
-    )
-    new = steps.learn(
-        f"{name}-{number}", direction, (*direction.pairs, made), model.start, model
-    )
+    drawn = Search(temperature=1.0, seed=number)
+    again = f"{name}-again-{number}"
+    texts = steps.make(again, other, direction.sentences, None, drawn)
+    if direction.mono is not None:
+        search = drawn if use.sample else Search(BEAM)
+        made = f"{name}-made-{number}"
+        texts += steps.make(made, other, None, direction.mono, search)
+    if not texts:
+        return steps.without(f"{name}-{number}", model)
+    texts = (*direction.pairs, *texts)
+    new = steps.learn(f"{name}-{number}", direction, texts, model.start, model)
     return new if new.is_better(model) else model
 
 
@@ -214,9 +223,11 @@ def _taught_by_itself(steps: Steps, number: int, model: Learned) -> Learned:
     """
     mono = steps.material.reverse.mono
     made = steps.make(
-        f"self-made-{number}", model, None, mono, Search(), is_turned=True
+        f"self-made-{number}", model, None, mono, Search(BEAM), is_turned=True
     )
-    texts = (*model.texts, made)
+    if not made:
+        return steps.without(f"self-{number}", model)
+    texts = (*model.texts, *made)
     new = steps.learn(f"self-{number}", model.direction, texts, model.start, model)
     return new if new.is_better(model) else model
 

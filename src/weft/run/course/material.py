@@ -34,14 +34,14 @@ _FOR_MASKS = 4  # what random numbers are drawn for, beside those of hints and t
 class MonoUse:
     """Text in one language, and how it is used.
 
-    A model that translates the other way round writes sources for it, as samples or by a `beam`, in
-    so many `rounds`, each with the models of the one before. With `denoise`, a model that has
-    learned to restore text with masked spans is one to start from.
+    A model that translates the other way round writes sources for it, by a beam or as a `sample`
+    each, in so many `rounds`, each with the models of the one before. With `denoise`, a model that
+    has learned to restore text with masked spans is one to start from.
     """
 
     texts: tuple[MonoText, ...]
     rounds: int = 1
-    beam: bool = False
+    sample: bool = False
     denoise: bool = False
 
     def __post_init__(self) -> None:

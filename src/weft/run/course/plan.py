@@ -7,8 +7,9 @@ from weft.data.check.finding import counted
 from weft.run.course.material import MOST_MADE, Direction, Material, MonoUse
 from weft.run.course.record import CourseRecord
 
-# shares of the time: of a run on pairs alone, of one on all text, of translating
-ALONE, ON_ALL, MADE = 2.0, 6.0, 1.0
+# shares of the time: of a run on pairs alone, of one on all text, of translating one's text and the
+# pairs' targets
+ALONE, ON_ALL, MADE, AGAIN = 2.0, 6.0, 1.0, 0.5
 # of the minutes left, which a run needs at least
 LEAST_MINUTES = 0.1
 # minutes of a course that says neither minutes nor steps
@@ -56,15 +57,14 @@ def _improving(
     number: int, name: str, to: Direction, by: Direction, material: Material
 ) -> list[Step]:
     """Return the steps that improve one direction by the model of the other."""
-    sentences = f"the targets of the {counted(material.num_pairs, 'pairs')}"
+    targets = f"the targets of the {counted(material.num_pairs, 'pairs')}"
+    writer = f"the {_languages(by)} model translates"
+    steps = [Step(f"{name}-again-{number}", f"{writer} {targets}, drawn", AGAIN)]
     if to.mono is not None:
-        sentences += f" and {_sentences(material, to.tgt_lang)}"
-    made = f"the {_languages(by)} model translates {sentences}"
+        sentences = _sentences(material, to.tgt_lang)
+        steps.append(Step(f"{name}-made-{number}", f"{writer} {sentences}", MADE))
     trained = f"{_languages(to)}, from the pairs and what was made"
-    return [
-        Step(f"{name}-made-{number}", made, MADE),
-        Step(f"{name}-{number}", trained, ON_ALL),
-    ]
+    return [*steps, Step(f"{name}-{number}", trained, ON_ALL)]
 
 
 def _sentences(material: Material, lang: str) -> str:

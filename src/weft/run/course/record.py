@@ -17,7 +17,7 @@ _NAMES = {
     "mono": "the text in one language",
     "minutes": "--minutes",
     "rounds": "--rounds",
-    "beam": "--beam",
+    "sample": "--sample",
     "denoise": "--denoise",
 }
 

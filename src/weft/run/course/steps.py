@@ -13,7 +13,7 @@ from weft.data.check.finding import counted
 from weft.data.corpus import SourceText, read_pairs
 from weft.data.formats.lines import read_lines
 from weft.data.train_text import TrainText
-from weft.errors import UsageError
+from weft.errors import DataError, UsageError
 from weft.folder.layout import RunFolder
 from weft.recipes.file import with_values
 from weft.run.backtranslation import make_pairs
@@ -112,6 +112,12 @@ class Steps:
         self.log.note(f"{name}: {took}")
         return folder
 
+    def without(self, name: str, model: Learned) -> Learned:
+        """Leave a step out that has nothing more to learn from than `model` had."""
+        self.record.note(name, seconds=0.0)
+        self.log.note(f"{name}: there is nothing new to learn from; left out")
+        return model
+
     def make(
         self,
         name: str,
@@ -120,9 +126,10 @@ class Steps:
         mono: Path | None,
         search: Search,
         is_turned: bool = False,
-    ) -> TrainText:
+    ) -> tuple[TrainText, ...]:
         """Let a model translate sentences, and as many of those of `mono` as there is time for; the
-        pairs have the translation as their source, or `is_turned` as their target.
+        pairs have the translation as their source, or `is_turned` as their target. Return the text,
+        or nothing where none of it is of use.
         """
         output = self.folder / f"{name}.tsv"
         if not self.record.is_done(name):
@@ -136,16 +143,28 @@ class Steps:
             out = self.request.out
             stages.enter("")  # from here on the bar speaks
             with ending_clearly(self.verdict.verdict, self.request.command, out):
-                made = make_pairs(
-                    maker, text, output, self.log.note, self.progress, is_turned
-                )
+                facts = self._made(maker, text, output, is_turned)
             took = round(time.monotonic() - began, 1)
-            self.record.note(name, seconds=took, pairs=made.count, notes=made.notes)
+            self.record.note(name, seconds=took, **facts)
         known = self.record.begun(name)
         left_out = "".join(f"; {note}" for note in known["notes"])
         pairs = counted(known["pairs"], "pairs")
         self.log.note(f"{name}: {pairs}, {in_minutes(known['seconds'])}{left_out}")
-        return TrainText(str(output), made=not is_turned)
+        if not known["pairs"]:
+            return ()
+        return (TrainText(str(output), made=not is_turned),)
+
+    def _made(
+        self, maker: Maker, text: SourceText, output: Path, is_turned: bool
+    ) -> dict[str, Any]:
+        """Make pairs; return their number and notes. Of a poor model there may be none of use."""
+        try:
+            made = make_pairs(
+                maker, text, output, self.log.note, self.progress, is_turned
+            )
+        except DataError as error:
+            return {"pairs": 0, "notes": [str(error)]}
+        return {"pairs": made.count, "notes": [*made.notes]}
 
     def _enter(self, name: str) -> float | None:
         """Say and write down which step is next; return its minutes, if the clock ends it."""
@@ -168,7 +187,7 @@ class Steps:
         except UsageError as error:
             share = ""
             if request.minutes is not None:
-                share = f" ({request.minutes:.2g} of {self.clock.minutes:g} minutes)"
+                share = f" ({request.minutes:.3g} of {self.clock.minutes:g} minutes)"
             raise UsageError(f"step {request.out.name}{share}: {error}") from None
 
     def _request(
