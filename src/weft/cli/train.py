@@ -293,7 +293,18 @@ def say_ended(verdict: "Verdict", task: str, out: Path) -> None:
     if 0 < verdict.best_step < verdict.step:
         ended += f"; its weights are those of step {verdict.best_step:,}"
     say(f"{ended}; try:")
-    say(f"  {TRIES[task].format(shlex.quote(str(out)))}")
+    say(f"  {TRIES[task].format(shlex.quote(str(out)))}{_language_to_try(out)}")
+
+
+def _language_to_try(out: Path) -> str:
+    """Return the option by which a model of several directions is told the language to write."""
+    from weft.folder.model_files import files_of
+    from weft.folder.model_folder import TranslationConfig, config_in
+
+    config = config_in(files_of(out))
+    if isinstance(config, TranslationConfig) and config.directions:
+        return f" --to {config.tgt_lang}"
+    return ""
 
 
 @contextlib.contextmanager
