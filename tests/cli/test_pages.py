@@ -4,6 +4,7 @@ it uses.
 Only sizes and steps are made small, inside: the words of a command are the page's own.
 """
 
+import json
 import re
 import shlex
 import shutil
@@ -37,6 +38,29 @@ NOT_RUN = {
         "docs/classification.md",
         "weft train train.tsv --recipe imdb-classifier",
     ): "a test for each recipe runs it",
+    **dict.fromkeys(
+        ((page, "weft train train.en,train.de --mono") for page in PUSHED),
+        "its steps need more pairs than a page has",
+    ),
+    (
+        "docs/translation.md",
+        "weft train web.en,web.de bible.tsv@:bible --recipe bible-last.toml",
+    ): "the page shows the recipe above it",
+    (
+        "docs/translation.md",
+        "weft train pairs.en-de.tsv pairs.fr-en.tsv",
+    ): "no text here is French",
+    **dict.fromkeys(
+        (
+            ("docs/translation.md", f"weft {begin}")
+            for begin in (
+                "train pairs.yo-en.tsv",
+                "backtranslate runs/yo-en",
+                "train pairs.en-yo.tsv",
+            )
+        ),
+        "no text here is Yoruba",
+    ),
 }
 PLACEHOLDER = re.compile(r"[\[\]|<>…]|\.\.\.")
 SHORT = 0.1  # minutes, where a command asks for more: a model of a few steps
@@ -116,7 +140,8 @@ class Stage:
         assert ended.code == 0, (
             f"{line}\n{ended.out.decode()[-1500:]}\n{ended.err[-1500:]}"
         )
-        assert output is None or Path(output).exists(), f"{line} wrote no {output}"
+        for name in output.split(",") if output else ():
+            assert Path(name).exists(), f"{line} wrote no {name}"
 
     @staticmethod
     def option(arguments: list[str], name: str) -> str | None:
@@ -124,6 +149,8 @@ class Stage:
 
     def provide(self, verb: str, word: str, line: str) -> None:
         """The files that a word names, if it names any, or the model folder."""
+        # without the weight and the tag of a training text
+        word = re.sub(r"(?<=\w)@[\d.]*(:\w+)?$", "", word)
         if re.fullmatch(r"[\w./-]+(,[\w./-]+)*", word) and not word.startswith("-"):
             for name in word.split(","):
                 path = Path(name)
@@ -156,8 +183,11 @@ class Stage:
             Path("runs").glob("*/config.json"), key=lambda path: path.stat().st_mtime_ns
         )
         for other in [*beside, *made]:
-            config = other.read_text("utf-8")
-            if f'"task": "{wanted}"' in config and '"src_lang": "de"' not in config:
+            config = json.loads(other.read_bytes())
+            is_usual = config.get("src_lang", "en") == "en" and not config.get(
+                "directions"
+            )
+            if config["task"] == wanted and is_usual:
                 shutil.copytree(other.parent, folder)
                 return
         if wanted == "translation":
