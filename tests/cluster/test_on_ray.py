@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from weft.errors import (
     FolderError,
     MissingPackage,
     OutOfMemoryError,
+    UsageError,
     WeftError,
 )
 
@@ -37,13 +39,74 @@ def echoing() -> Answers:
 WORK = Work("echo", {}, {}, {}, echoing)
 
 
+class RayHere:
+    """Ray's calls as far as they are used, each done at once in this process."""
+
+    exceptions = SimpleNamespace(RayError=ZeroDivisionError)
+    util = SimpleNamespace(get_node_ip_address=lambda: "127.0.0.1")
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.environment: dict[str, str] = {}
+
+    def init(self, **settings: Any) -> None:
+        self.calls.append(settings)
+        self.environment = dict(os.environ)
+
+    def shutdown(self) -> None:
+        self.calls.append("shutdown")
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 4.0}
+
+    def remote(self, num_cpus: int) -> Any:
+        assert num_cpus == 0
+        return lambda kind: SimpleNamespace(remote=partial(self._started, kind))
+
+    def _started(self, kind: type, *arguments: Any) -> Any:
+        self.calls.append(kind.__name__)
+        made = kind(*arguments)
+        names = [name for name in ("begin", "next") if hasattr(made, name)]
+        methods = {name: SimpleNamespace(remote=getattr(made, name)) for name in names}
+        return SimpleNamespace(**methods)
+
+    def get(self, reference: Any) -> Any:
+        return reference
+
+
+class DataHere:
+    """The same of Ray Data: its actors are one, which takes the last row first."""
+
+    DataContext = SimpleNamespace(get_current=SimpleNamespace)
+
+    def __init__(self) -> None:
+        self.pool: dict[str, int] = {}
+
+    def ActorPoolStrategy(self, **pool: int) -> dict[str, int]:
+        self.pool = pool
+        return pool
+
+    def from_items(self, rows: list[Any], override_num_blocks: int) -> Any:
+        assert override_num_blocks == len(rows)
+        return SimpleNamespace(map=partial(self._mapped, rows))
+
+    def _mapped(
+        self, rows: list[Any], kind: type, fn_constructor_args: Any, **settings: Any
+    ) -> Any:
+        assert settings == {"compute": self.pool, "num_cpus": fn_constructor_args[1]}
+        actor: Any = kind(*fn_constructor_args)
+        return SimpleNamespace(iter_rows=lambda: map(actor, rows[::-1]))
+
+
 @pytest.fixture(autouse=True)
-def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray's own calls, done at once; the number of threads is put back."""
-    attempts = SimpleNamespace(get=lambda reference: reference)
-    monkeypatch.setattr(on_ray, "import_module", lambda name: attempts)
+def ray(monkeypatch: pytest.MonkeyPatch) -> RayHere:
+    """Ray in this process; the number of threads is put back."""
+    ray = RayHere()
+    modules = {"ray": ray, "ray.data": DataHere()}
+    monkeypatch.setattr(on_ray, "import_module", modules.__getitem__)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         monkeypatch.setenv(name, os.environ.get(name, "1"))
+    return ray
 
 
 class Counted:
@@ -57,6 +120,59 @@ def row_of(path: Path, text: bytes = b"a\nb\n") -> dict[str, str]:
     path.write_bytes(text)
     (block,) = divided([path], 99).blocks
     return {"block": json.dumps(asdict(block))}
+
+
+@pytest.mark.parametrize("address", [None, "ray://10.0.0.1:10001"])
+def test_every_block_is_answered_and_ray_is_left(
+    ray: RayHere, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str | None
+) -> None:
+    monkeypatch.setattr(on_ray, "loaded", lambda *names: ray)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    (tmp_path / "in.txt").write_bytes(b"a\nb\nc\n")
+    blocks = divided([tmp_path / "in.txt"], 1).blocks
+    before = dict(os.environ)
+    answered = list(OnRay(address, 2, 1).run(WORK, blocks))
+    assert [(each.number, each.text) for each in answered] == [
+        (2, "c\n"),
+        (1, "b\n"),
+        (0, "a\n"),
+    ]
+    assert dict(os.environ) == before
+    settings, *calls = ray.calls
+    if address is None:
+        assert calls == ["Attempts", "shutdown"]
+        assert (settings["address"], settings["include_dashboard"]) == ("local", False)
+        assert not Path(settings["_temp_dir"]).exists()
+        assert ray.environment["RAY_AUTH_MODE"] == "token"
+        assert len(ray.environment["RAY_AUTH_TOKEN"]) == 64
+        assert ray.environment["RAY_USAGE_STATS_ENABLED"] == "0"
+        assert ray.environment["OMP_NUM_THREADS"] == "1"
+    else:
+        assert calls == ["Driver", "Attempts", "shutdown"]
+        assert settings["address"] == address
+        assert settings["runtime_env"]["env_vars"]["OMP_NUM_THREADS"] == "1"
+
+
+def test_more_workers_than_there_are_cpus_for_are_refused(
+    ray: RayHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_ray, "loaded", lambda *names: ray)
+    with pytest.raises(UsageError, match="has 4 CPUs, and 3 workers of 2 threads"):
+        list(OnRay("ray://10.0.0.1:10001", 3, 2).run(WORK, []))
+    assert ray.calls[-1] == "shutdown"
+
+
+def test_a_ray_that_does_not_start_is_told_in_one_line(
+    ray: RayHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**settings: Any) -> None:
+        raise RuntimeError("many\nlines\n\nand the cause\n")
+
+    monkeypatch.setattr(on_ray, "loaded", lambda *names: ray)
+    monkeypatch.setattr(ray, "init", fail)
+    with pytest.raises(UsageError) as caught:
+        list(OnRay().run(WORK, []))
+    assert str(caught.value) == "--on ray: Ray cannot be started (and the cause)"
 
 
 def test_an_actor_answers_a_row_by_a_row(tmp_path: Path) -> None:

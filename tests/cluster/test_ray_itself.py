@@ -225,7 +225,9 @@ def test_a_cluster_that_runs_already_is_joined_and_stays(
             _, err = process.communicate(timeout=PATIENCE)
             if process.returncode == 0:
                 break
-            assert (process.returncode, err.count("cannot be joined")) == (2, 1), err
+            assert (process.returncode, err.count("Ray cannot be joined")) == (2, 1), (
+                err
+            )
             time.sleep(10)
         assert out.read_bytes() == alone
         assert cluster.poll() is None

@@ -109,16 +109,18 @@ class OnRay:
             if self.address is None:
                 _refuse_open(ray)
                 where = self._started_here(folder)
+                begun = "started"
             else:
                 environment = {"env_vars": threads}
                 where = {"address": self.address, "runtime_env": environment}
+                begun = "joined"
             try:
                 stack.callback(ray.shutdown)
                 with _silenced():
                     ray.init(**where, log_to_driver=False, logging_level="ERROR")
             except Exception as error:  # of many kinds, also Ray's own
                 raise UsageError(
-                    f"{self._name}: cannot be joined ({_in_short(error)})"
+                    f"{self._name}: Ray cannot be {begun} ({_in_short(error)})"
                 ) from error
             yield ray
 
