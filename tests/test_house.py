@@ -90,15 +90,16 @@ data.unigram: data.pipeline
 data.vocabulary: config data.pipeline data.unigram
 data.tokenizer_file: config data.pipeline
 data.merges:
-data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data.places data.scripts data.tokenizer_file\
- data.vocabulary
+data.rows:
+data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data.places data.rows data.scripts\
+ data.tokenizer_file data.vocabulary
 data.spans: data.tokenizer
 data.hints: data.scripts data.tokenizer
 data.links:
 data.phrases: data.links data.scripts data.tokenizer
 data.hinting: data.corpus data.glossary data.hints data.links data.memory data.phrases data.spans data.tokenizer
 data.marks: config data.corpus data.tokenizer
-data.store: data.hinting data.marks data.tokenizer folder.durable
+data.store: data.hinting data.marks data.rows data.tokenizer folder.durable
 data.sources: config data.check data.corpus data.languages data.store data.train_text
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer

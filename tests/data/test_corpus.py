@@ -569,6 +569,12 @@ class TestFold:
     ) -> None:
         assert fold(one) == fold(other)
 
+    def test_ascii_is_folded_as_any_text_is(self) -> None:
+        """Behind a letter that is not ASCII and stays what it is."""
+        for code in range(128):
+            text = f"a{chr(code)}B{chr(code)}"
+            assert f"{fold(text)} 字".split() == fold(f"{text} 字").split()
+
     @pytest.mark.parametrize(
         ("one", "other"),
         [("3.5", "35"), ("?", "!"), ("5 $", "5 €"), ("कि", "का"), ("a b", "ab")],

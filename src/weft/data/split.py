@@ -31,6 +31,11 @@ class _FoldTable(dict[int, str | None]):
 
 
 _FOLD = _FoldTable()
+# the same for ASCII, in which nothing goes: a byte for each byte
+_ASCII = "".join(map(chr, range(128)))
+_ASCII_TABLE = bytes.maketrans(
+    _ASCII.encode(), _ASCII.lower().translate(_FOLD).encode()
+)
 
 
 def fold(text: str) -> str:
@@ -39,9 +44,11 @@ def fold(text: str) -> str:
 
     Text of punctuation alone keeps it, so that "?" and "!" stay different.
     """
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    folded = text.casefold()
+    if text.isascii():
+        folded = text.lower()
+        plain = text.encode().translate(_ASCII_TABLE).decode()
+        return " ".join(plain.split() or folded.split())
+    folded = unicodedata.normalize("NFC", text).casefold()
     words = folded.translate(_FOLD).split()
     return " ".join(words or folded.split())
 

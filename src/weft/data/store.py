@@ -10,7 +10,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from weft.console import stages
 from weft.data.hinting import Hinting
 from weft.data.marks import Marking
+from weft.data.rows import IdRows
 from weft.data.tokenizer import Tokenizer
 from weft.errors import DataError, FolderError
 from weft.folder.durable import read_manifest, remove_leftovers, writing_folder
@@ -185,8 +186,8 @@ def prepare_text_store(
 class _Encoded:
     """Rows to be written: the numbers of their texts, and their ids by side."""
 
-    rows: list[int]
-    sides: list[list[Sequence[int]]]
+    rows: npt.ArrayLike
+    sides: list[IdRows]
 
 
 S = TypeVar("S", ParallelStore, TextStore)
@@ -301,16 +302,12 @@ def _encoded_pairs(
     """Yield the pairs that fit."""
     num_seen = 0
     for chunk in chunks:
-        sources, targets = zip(*chunk, strict=True)
-        src = src_tokenizer.encode_batch(sources)
-        tgt = tgt_tokenizer.encode_batch(targets)
-        part = _Encoded([], [[], []])
-        for i, texts in enumerate(chunk):
-            if _fits(texts, (src[i], tgt[i]), limit, dropped):
-                part.rows.append(num_seen + i)
-                part.sides[0].append(src[i])
-                part.sides[1].append(tgt[i])
-        yield part
+        sides = zip(*chunk, strict=True)
+        tokenizers = (src_tokenizer, tgt_tokenizer)
+        pairs = zip(sides, tokenizers, strict=True)
+        encoded = [(texts, tokenizer.encode_rows(texts)) for texts, tokenizer in pairs]
+        kept = np.flatnonzero(_fit(encoded, limit, dropped))
+        yield _Encoded(num_seen + kept, [rows.chosen(kept) for _, rows in encoded])
         num_seen += len(chunk)
         stages.count(num_seen, "pairs")
 
@@ -319,29 +316,34 @@ def _with_hints(encoded: Iterable[_Encoded], hinting: Hinting) -> Iterator[_Enco
     """Yield the same rows, the hints of each in its source."""
     for part in encoded:
         src, tgt = part.sides
-        yield _Encoded(part.rows, [hinting.write(part.rows, src, tgt), tgt])
+        numbers = np.asarray(part.rows).tolist()
+        written = hinting.write(numbers, src.lists(), tgt.lists())
+        yield _Encoded(part.rows, [IdRows.of(written), tgt])
 
 
 def _with_marks(encoded: Iterable[_Encoded], marking: Marking) -> Iterator[_Encoded]:
     """Yield the same rows, the marks of each before its source."""
     for part in encoded:
         src, tgt = part.sides
-        yield _Encoded(part.rows, [marking.write(part.rows, src), tgt])
+        numbers = np.asarray(part.rows).tolist()
+        written = marking.write(numbers, src.lists())
+        yield _Encoded(part.rows, [IdRows.of(written), tgt])
 
 
-def _fits(
-    texts: tuple[str, str],
-    pair: tuple[list[int], list[int]],
+def _fit(
+    sides: Sequence[tuple[Sequence[str], IdRows]],
     limit: _Limit,
     dropped: dict[str, int],
-) -> bool:
-    if any(not ids or not text.strip() for text, ids in zip(texts, pair, strict=True)):
-        dropped[EMPTY] += 1
-        return False
-    if any(len(ids) > limit.max_len for ids in pair):
-        dropped[limit.reason] += 1
-        return False
-    return True
+) -> npt.NDArray[np.bool_]:
+    """Say of each pair whether it is kept; count those that are not."""
+    empty, too_long = np.zeros((2, len(sides[0][1])), np.bool_)
+    for texts, rows in sides:
+        has_text = np.fromiter(map(bool, map(str.strip, texts)), np.bool_, len(texts))
+        empty |= (rows.lens == 0) | ~has_text
+        too_long |= rows.lens > limit.max_len
+    dropped[EMPTY] += int(empty.sum())
+    dropped[limit.reason] += int((too_long & ~empty).sum())
+    return ~(empty | too_long)
 
 
 def _encoded_texts(
@@ -367,13 +369,13 @@ def _encoded_texts(
                 facts["dropped"][EMPTY] += 1
             number += 1
         stages.count(number, "texts")
-        yield _Encoded(rows, [kept])
+        yield _Encoded(rows, [IdRows.of(kept)])
 
 
 def _encode(chunk: Sequence[str], tokenizer: Tokenizer) -> Sequence[Sequence[int]]:
     if len(chunk) == 1 and len(chunk[0]) > LONG_TEXT:
         return [tokenizer.encode_long(chunk[0])]
-    return tokenizer.encode_batch(chunk)
+    return tokenizer.encode_rows(chunk).lists()
 
 
 def _pieces(
@@ -420,14 +422,9 @@ class _Writer:
         """Write rows behind those that are there."""
         self._rows.append(part.rows)
         sides = zip(self._ids, self._offsets, part.sides, strict=True)
-        for ids, offsets, sequences in sides:
-            ends = np.cumsum([len(sequence) for sequence in sequences], dtype=np.int64)
-            offsets.append(ids.length + ends)
-            if len(sequences) == 1:
-                # A text of many megabytes comes alone: it is written without another list.
-                ids.append(sequences[0])
-            else:
-                ids.append(list(chain.from_iterable(sequences)))
+        for ids, offsets, rows in sides:
+            offsets.append(ids.length + np.cumsum(rows.lens))
+            ids.append(rows.ids)
 
 
 class _FlatArray:

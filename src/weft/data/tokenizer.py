@@ -39,6 +39,7 @@ from weft.data.pipeline import (
     without_marks,
 )
 from weft.data.places import Characters, starts_after
+from weft.data.rows import CharacterEncoder, IdRows, RowEncoder, WordEncoder
 from weft.data.scripts import count_scripts, is_spaceless, main_script
 from weft.data.tokenizer_file import read_tokenizer_tree
 from weft.data.vocabulary import (
@@ -144,6 +145,10 @@ class Tokenizer:
         prepared = list(map(self._prepare, texts))
         encodings = self._inner.encode_batch_fast(prepared, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
+
+    def encode_rows(self, texts: Sequence[str]) -> IdRows:
+        """Encode each text as `encode` does, many of them in less time than `encode_batch`."""
+        return self._rows.encode(list(map(self._prepare, texts)))
 
     def encode_long(self, text: str) -> list[int]:
         """Encode a text of many megabytes as `encode` does, but part by part, in memory for the ids
@@ -314,6 +319,14 @@ class Tokenizer:
     def _characters(self) -> Characters | None:
         """Follow the characters through the pipeline's own normalization, if it has one."""
         return None if self._normalizer is None else Characters(self._normalizer)
+
+    @cached_property
+    def _rows(self) -> RowEncoder:
+        """Keep what recurs in many texts."""
+        if self.settings.kind == "character":
+            return CharacterEncoder(self._inner)
+        leading_space = has_leading_space(self.settings)
+        return WordEncoder(self._inner, self._without_space, leading_space)
 
     @cached_property
     def _going_on(self) -> tokenizers.Tokenizer:

@@ -22,6 +22,7 @@ _LEAST_SEEN = 4  # times; what is rarer may be of this one line alone
 # nats a letter between the middles of both sides, below which they are in one language
 _APART = 1.0
 _MARGIN = 0.25  # of that distance: how far over to the other side a line must be
+_ENOUGH_PAIRS = 100_000  # evenly spaced, of a larger text, to learn from
 _LEAST_EVIDENCE = 12.0  # nats, of all letters of a line together
 _LEAST_TOGETHER = (
     24.0  # nats, of both lines of a pair that would be likelier the other way round
@@ -36,6 +37,9 @@ class SideModel:
     """
 
     def __init__(self, src: Sequence[str], tgt: Sequence[str]) -> None:
+        every = -(-len(src) // _ENOUGH_PAIRS) or 1
+        src = src[::every]
+        tgt = tgt[::every]
         self._weights = list(map(_weigh, _count(src), _count(tgt)))
         self.src_middle = self._middle(src)
         self.tgt_middle = self._middle(tgt)
