@@ -1,9 +1,15 @@
 """Rows of text with their origin: the base of parallel text, documents and labelled text."""
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.data.column import LARGE, Column, joined_texts
 
 C = TypeVar("C", bound="Corpus")
 
@@ -14,14 +20,15 @@ class Corpus:
 
     `COLUMNS` names the lists that a kind of text has beside these, with one value a row. `lines`
     counts from 1; `file_of` is each row's place in `files`. `dropped` counts by reason what reading
-    left out, `notes` say what it took for granted.
+    left out, `notes` say what it took for granted. Where rows are many, texts are a `Column` on
+    disk, and numbers are in an array.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
 
-    lines: list[int]
+    lines: MutableSequence[int]
     files: list[str]
-    file_of: list[int]
+    file_of: MutableSequence[int]
     dropped: dict[str, int]
     notes: list[str] = field(default_factory=list)
 
@@ -41,12 +48,12 @@ class Corpus:
 
     def select(self, indices: Iterable[int]) -> Self:
         """Return the rows at these indices, in this order, without what reading said of all."""
-        order = list(indices)
+        order: Any = indices if isinstance(indices, np.ndarray) else list(indices)
         columns = (*self.COLUMNS, "lines", "file_of")
         rows: dict[str, Any] = {}
         for name in columns:
             values = getattr(self, name)
-            rows[name] = [values[i] for i in order]
+            rows[name] = _picked(values, order)
         return replace(self, **rows, dropped={}, notes=[])
 
     def sample(self, most: int) -> Self:
@@ -56,28 +63,63 @@ class Corpus:
         return self.select(rows)
 
 
+def _picked(values: Any, order: Sequence[int]) -> Any:
+    """Return the values at these places."""
+    if isinstance(values, Column):
+        return values.at(np.asarray(order, np.int64))
+    if isinstance(values, array):
+        return array(values.typecode, _numbers(values)[np.asarray(order)].tobytes())
+    return [values[i] for i in order]
+
+
+def _numbers(values: "array[int]") -> npt.NDArray[np.int32]:
+    return np.frombuffer(values, np.int32)
+
+
 def join(parts: Sequence[C], **own: Any) -> C:
     """Return one corpus of the rows of all parts, in their order.
 
     `own` are fields of its kind that are not those of the first part.
     """
-    columns = (*parts[0].COLUMNS, "lines", "notes")
-    joined: dict[str, Any] = {name: [] for name in columns}
+    joined: dict[str, Any] = {"notes": []}
+    for name in parts[0].COLUMNS:
+        joined[name] = _joined([getattr(part, name) for part in parts])
     files: list[str] = []
-    file_of: list[int] = []
+    lines = _of_size(sum(map(len, parts)))
+    file_of = _of_size(sum(map(len, parts)))
     dropped = Counter[str]()
     for part in parts:
-        for name in columns:
-            joined[name].extend(getattr(part, name))
+        joined["notes"].extend(part.notes)
+        lines.extend(part.lines)
         before = len(files)
         files.extend(part.files)
         file_of.extend(before + file for file in part.file_of)
         dropped.update(part.dropped)
+    joined["lines"] = lines
     joined["files"] = files
     joined["file_of"] = file_of
     joined["dropped"] = dict(dropped)
     joined.update(own)
     return replace(parts[0], **joined)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return the values of a column of all parts."""
+    if any(isinstance(part, Column) for part in parts):
+        return joined_texts(parts)
+    return [value for part in parts for value in part]
+
+
+def numbers(values: Iterable[int], count: int) -> MutableSequence[int]:
+    """Return a number for each of `count` rows: as a list, or an array where rows are many."""
+    held = _of_size(count)
+    held.extend(values)
+    return held
+
+
+def _of_size(count: int) -> MutableSequence[int]:
+    """Return an empty sequence for so many numbers."""
+    return array("i") if count >= LARGE else []
 
 
 def spread(count: int, most: int) -> list[int]:

@@ -18,12 +18,11 @@ from weft.data.check.parts import (
 )
 from weft.data.check.summary import summarize
 from weft.data.check.unequal import unequal_lines
-from weft.data.corpus import split_at_comma
+from weft.data.corpus import ParallelText, measured, split_at_comma
 from weft.data.directions import read_directions
 from weft.data.documents import read_documents
 from weft.data.labelled import read_labelled
-from weft.data.signature import signature
-from weft.data.texts import Sources
+from weft.data.texts import Sources, text_signature
 from weft.data.train_text import TrainText, names_of
 from weft.errors import DataError
 
@@ -117,10 +116,13 @@ def _examine(
     """Add the numbers of all parts, and the findings; without training text each other part is
     checked by itself.
     """
+    for name, part in parts.items():
+        if isinstance(part, ParallelText):
+            parts[name] = measured(part)
     present = {name: part for name, part in parts.items() if part is not None}
     for name, part in present.items():
         numbers = summarize(part)
-        checkup.parts[name] = {**numbers, "signature": signature(part.rows())}
+        checkup.parts[name] = {**numbers, "signature": text_signature(part)}
     train, *others = parts.values()
     if train is not None:
         checkup.findings += examine(train, *others)

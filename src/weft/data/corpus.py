@@ -6,17 +6,21 @@ files joined by a comma, each also packed with gzip.
 """
 
 import os
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from weft.console import stages
 from weft.data import languages, split
-from weft.data.base import Corpus, join, reasons
+from weft.data.base import Corpus, join, numbers, reasons
+from weft.data.column import Column, Growing
 from weft.data.formats.aligned import open_aligned
 from weft.data.formats.filenames import from_name, from_two_names, pair_from_name
 from weft.data.formats.filetype import accepted_type
@@ -32,6 +36,8 @@ from weft.data.formats.row import (
     on_one_line,
 )
 from weft.data.formats.tsv import open_tsv
+from weft.data.held_out import hold_out_rows
+from weft.data.measures import Measures, Positions, measure
 from weft.data.split import fold
 from weft.data.train_text import PLAIN, TrainText, Worth
 from weft.errors import DataError, UsageError
@@ -68,14 +74,20 @@ class ParallelText(Corpus):
 
     COLUMNS = ("src", "tgt")
 
-    src: list[str]
-    tgt: list[str]
+    src: Sequence[str]
+    tgt: Sequence[str]
     src_lang: str
     tgt_lang: str
     by_unit: frozenset[int] = frozenset()
     coded: Mapping[str, int] = field(default_factory=dict)
     worths: tuple[Worth, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
+    measures: Measures | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether the texts lie on disk."""
+        return isinstance(self.src, Column)
 
     @property
     def directions(self) -> list[tuple[str, str]]:
@@ -130,7 +142,11 @@ class ParallelText(Corpus):
 
     def select(self, indices: Iterable[int]) -> Self:
         """Return the pairs at these indices, in this order, without what reading said of all."""
-        return replace(super().select(indices), coded={})
+        chosen = super().select(indices)
+        measures = None
+        if self.measures is not None:
+            measures = self.measures.at(np.asarray(indices))
+        return replace(chosen, coded={}, measures=measures)
 
 
 @dataclass(frozen=True)
@@ -226,18 +242,34 @@ def split_off(
     if total < split.MIN_PAIRS:
         return text, None, None
     sizes = split.held_out_sizes(total, dev_size, test_size, "pairs")
-    sides = (text.src, text.tgt)
-    if text.pairs:  # a sentence is the same in whichever side it stands
-        sides = _with_languages(text)
-    is_one = bool(text.pairs)
-    train, dev, test = split.hold_out(*sides, *sizes, seed, made, is_one)
+    parts: tuple[Sequence[int], ...] | tuple[Positions, ...]
+    if text.is_large and not text.pairs:
+        stages.enter("holding out dev and test")
+        text = measured(text, seed)
+        assert text.measures is not None
+        parts = hold_out_rows(text.measures, *sizes, made)
+    else:
+        # a sentence is the same in whichever side it stands
+        sides = _with_languages(text) if text.pairs else (text.src, text.tgt)
+        is_one = bool(text.pairs)
+        parts = split.hold_out(*sides, *sizes, seed, made, is_one)
+    train, dev, test = parts
     # a model is scored as it is used, without a tag
     plain = replace(text, worths=())
     return (
         text.select(train),
-        plain.select(dev) if dev else None,
-        plain.select(test) if test else None,
+        plain.select(dev) if len(dev) else None,
+        plain.select(test) if len(test) else None,
     )
+
+
+def measured(text: ParallelText, seed: int = 0) -> ParallelText:
+    """Return the text with the hashes of its rows where it is large; `seed` is that of the order in
+    which rows are held out.
+    """
+    if not isinstance(text.src, Column) or not isinstance(text.tgt, Column):
+        return text
+    return replace(text, measures=measure((text.src, text.tgt), seed))
 
 
 def _with_languages(text: ParallelText) -> tuple[list[str], list[str]]:
@@ -421,15 +453,13 @@ def _keep(
     pair: tuple[str, str],
 ) -> ParallelText:
     """Collect the rows that have text on both sides; raises DataError if none has."""
-    src: list[str] = []
-    tgt: list[str] = []
-    lines: list[int] = []
+    sides = Growing(2)
+    lines = array("i")
     for line, raw_src, raw_tgt in stages.counted(rows, "pairs"):
         src_text = on_one_line(raw_src)
         tgt_text = on_one_line(raw_tgt)
         if src_text and tgt_text:
-            src.append(src_text)
-            tgt.append(tgt_text)
+            sides.append(src_text, tgt_text)
             lines.append(line)
         else:
             dropped[EMPTY_SIDE if src_text or tgt_text else BOTH_EMPTY] += 1
@@ -437,16 +467,17 @@ def _keep(
     if blank := dropped.pop(EMPTY_LINE, 0):
         dropped[BOTH_EMPTY] += blank
     where = ",".join(files)
-    if not src:
+    if not sides.length:
         raise DataError(
             f"{where}: no pair with text on both sides ({reasons(dropped) or 'no lines'})"
         )
+    src, tgt = sides.done()
     return ParallelText(
         src=src,
         tgt=tgt,
-        lines=lines,
+        lines=numbers(lines, len(src)),
         files=files,
-        file_of=[0] * len(src),
+        file_of=numbers(repeat(0, len(src)), len(src)),
         dropped=dict(dropped),
         notes=[f"{where}: {note}" for note in notes],
         src_lang=pair[0],
@@ -471,6 +502,7 @@ def join_pairs(
         by_unit=_units_of(parts),
         coded=dict(coded),
         worths=_worths_of(parts),
+        measures=None,
     )
 
 

@@ -84,6 +84,7 @@ def _reverse(text: ParallelText) -> ParallelText:
         src_lang=text.tgt_lang,
         tgt_lang=text.src_lang,
         pairs=tuple((tgt, src) for src, tgt in text.pairs),
+        measures=None,
     )
 
 

@@ -194,7 +194,7 @@ class _Numbers(dict[str, int]):
         return new
 
     def shorten(self, most: int) -> None:
-        """Forget all but the first words."""
+        """Drop all but the first words."""
         while len(self) > most:
             self.popitem()
 

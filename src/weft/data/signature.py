@@ -6,8 +6,12 @@ why.
 """
 
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b, sha256
+from hashlib import sha256
 
+import numpy as np
+import numpy.typing as npt
+
+from weft.data.split import hash_row
 from weft.data.tokenizer import Tokenizer
 
 # of reading: line ends, stripping, what is dropped; a change that alters any text read counts it up
@@ -24,7 +28,7 @@ def signature(
     `data` is the same for the same rows in another order, `order` is not. Names of files do not
     count.
     """
-    hashes = list(map(_hash_row, rows))
+    hashes = list(map(hash_row, rows))
     parts = {"data": _short(sorted(hashes)), "rules": str(RULES)}
     of_tokenizers = [_hash_tokenizer(each) for each in dict.fromkeys(tokenizers)]
     if of_tokenizers:
@@ -33,16 +37,12 @@ def signature(
     return "|".join(f"{name}:{value}" for name, value in parts.items())
 
 
-def _hash_row(row: Sequence[str]) -> bytes:
-    """Hash one row, with the lengths of its texts, so that no text can stand for a border between
-    two.
-    """
-    digest = blake2b(digest_size=16)
-    for text in row:
-        content = text.encode("utf-8", "surrogatepass")
-        digest.update(len(content).to_bytes(8, "big"))
-        digest.update(content)
-    return digest.digest()
+def signature_of(hashed: npt.NDArray[np.uint64]) -> str:
+    """Write the same of rows whose hashes are known, two big-endian numbers each (rows, 2)."""
+    in_order = hashed[np.lexsort((hashed[:, 1], hashed[:, 0]))]
+    parts = {"data": in_order, "order": hashed}
+    short = {name: _short([rows.tobytes()]) for name, rows in parts.items()}
+    return f"data:{short['data']}|rules:{RULES}|order:{short['order']}"
 
 
 def _hash_tokenizer(tokenizer: Tokenizer) -> bytes:

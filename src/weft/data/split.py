@@ -9,7 +9,7 @@ from weft.errors import UsageError
 
 MIN_PAIRS = 200  # below this nothing is held out
 # a group may fill a twentieth of a held-out part; a quarter if it would otherwise stay too small
-_GROUP_DIVISORS = (20, 4)
+GROUP_DIVISORS = (20, 4)
 Group = list[int]  # the pairs that stay together
 
 
@@ -146,10 +146,22 @@ def keyed_hash(seed: int, *folded: str) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
 
+def hash_row(row: Sequence[str]) -> bytes:
+    """Hash one row as it stands, with the lengths of its texts, so that no text can stand for a
+    border between two.
+    """
+    digest = blake2b(digest_size=16)
+    for text in row:
+        content = text.encode("utf-8", "surrogatepass")
+        digest.update(len(content).to_bytes(8, "big"))
+        digest.update(content)
+    return digest.digest()
+
+
 def _take(order: list[Group], size: int) -> tuple[list[int], list[Group]]:
     """Fill one part with groups from the front; return its pairs, and the groups that are left."""
     taken: list[int] = []
-    for divisor in _GROUP_DIVISORS:
+    for divisor in GROUP_DIVISORS:
         largest = max(1, size // divisor)
         left = []
         for group in order:

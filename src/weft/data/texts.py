@@ -39,7 +39,7 @@ from weft.data.labelled import (
     read_labelled,
     split_labelled,
 )
-from weft.data.signature import signature
+from weft.data.signature import signature, signature_of
 from weft.data.split import MIN_PAIRS
 from weft.data.train_text import PLAIN, TrainText, names_of
 from weft.errors import DataError, UsageError
@@ -97,7 +97,7 @@ class Texts(Generic[C]):
         facts: dict[str, dict[str, Any]] = {
             name: {
                 "sha256": self.fingerprint(part),
-                "signature": signature(part.rows()),
+                "signature": text_signature(part),
                 "size": counted(len(part), self.unit),
                 "files": part.files,
             }
@@ -115,6 +115,13 @@ class Texts(Generic[C]):
                 "files": [self.glossary_file],
             }
         return facts
+
+
+def text_signature(text: Corpus) -> str:
+    """Write the signature of a text, by the hashes of its rows where they were measured."""
+    if isinstance(text, ParallelText) and text.measures is not None:
+        return signature_of(text.measures.signed)
+    return signature(text.rows())
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 What the run's first start chooses is written into its folder; later starts read it there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -314,11 +314,11 @@ def _choose_tokenizers(
     Else take those of the model it starts from, or learn new ones, and write them down.
     """
     kind = material.kind
-    rows = kind.overlap_rows(material.texts.train)
+    train = material.texts.train
     if folder.tokenizers.is_dir():
         known = _known_hashes(folder.train_hashes)
         if known is None or request.allow_data_change:
-            own = _trained_on(request, rows)
+            own = _trained_on(request, kind.hashes(train))
             _write_hashes(folder.train_hashes, known.joined(own) if known else own)
         return read_tokenizers(folder.tokenizers)
     if request.start_from is not None:
@@ -328,7 +328,7 @@ def _choose_tokenizers(
     else:
         tokenizers = kind.learn_tokenizers(material.recipe, material.texts)
     # before the tokenizers, which say that the run has begun
-    _write_hashes(folder.train_hashes, _trained_on(request, rows))
+    _write_hashes(folder.train_hashes, _trained_on(request, kind.hashes(train)))
     write_tokenizers(folder.tokenizers, tokenizers)
     return tokenizers
 
@@ -349,9 +349,10 @@ def _write_hashes(path: Path, hashes: TextHashes) -> None:
         hashes.save(temporary)
 
 
-def _trained_on(request: Request, rows: Iterable[Sequence[str]]) -> TextHashes:
-    """Hash the training text's rows, and add those that the model to start from was trained on."""
-    own = TextHashes.of(rows)
+def _trained_on(request: Request, own: TextHashes) -> TextHashes:
+    """Add to the hashes of the training text those of the one that the model to start from was
+    trained on.
+    """
     if request.start_from is None:
         return own
     before = _known_hashes(RunFolder(request.start_from).train_hashes)

@@ -154,6 +154,11 @@ class Task(ABC, Generic[R, C]):
         texts.
         """
 
+    @classmethod
+    def hashes(cls, text: C) -> TextHashes:
+        """Hash those rows."""
+        return TextHashes.of(cls.overlap_rows(text))
+
     @abstractmethod
     def texts_by_language(self, text: C) -> Sequence[tuple[str, Sequence[str]]]:
         """Give the texts of each side with the code of its language."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from weft.config import (
     LimitingKey,
     PairsSection,
@@ -250,6 +252,12 @@ class Translation(Task[TranslationRecipe, ParallelText]):
     @staticmethod
     def overlap_rows(text: ParallelText) -> Sequence[Sequence[str]]:
         return list(zip(text.src, text.tgt, strict=True))
+
+    @classmethod
+    def hashes(cls, text: ParallelText) -> TextHashes:
+        if text.measures is None:
+            return super().hashes(text)
+        return TextHashes(np.unique(text.measures.row))
 
     def texts_by_language(
         self, text: ParallelText

@@ -47,6 +47,30 @@ class Evidence(NamedTuple):
     sizes: tuple[int, ...] = ()
 
 
+class Shown(NamedTuple):
+    """A row that is shown, what of it is meant, and how bad it is beside others."""
+
+    row: int
+    evidence: Evidence
+    badness: float = 0.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """The sentence about rows that have something in common, and the rows that are shown.
+
+    Above a share of the text (`warn`) it is a warning, above another (`fatal`) fatal. `by_badness`
+    says that the worst are shown, else it is the first.
+    """
+
+    what: str
+    remedy: str
+    warn: float
+    fatal: float
+    shown: tuple[Shown, ...]
+    by_badness: bool = False
+
+
 @dataclass(frozen=True)
 class Finding:
     """A thing worth knowing: `message` is one line with file and line, `remedy` says what to do
@@ -55,7 +79,8 @@ class Finding:
     fatal: training would be wrong, or a score would mean nothing. warning: a good share of the
     text. note: less. `count` is how many rows (or characters, or labels) it is about; `rows` are
     their numbers in the text, where it is about rows, and `examples` the first of them. `part` is
-    train, dev or test. `places` says where each row stands, of the first MOST_PLACES.
+    train, dev or test. `places` says where each row stands, of the first MOST_PLACES. `share` is
+    what the finding was made of, where it is about any rows that have something.
     """
 
     severity: Severity
@@ -67,6 +92,7 @@ class Finding:
     examples: tuple[Example, ...] = ()
     part: str = "train"
     places: tuple[str, ...] = ()
+    share: Share | None = None
 
     def lines(self) -> dict[str, list[int]]:
         """Return the numbers of the lines in `places`, by file; of a file by units, the units'."""
@@ -183,31 +209,42 @@ class Rows:
         warn: float,
         fatal: float = 2.0,
         evidence: Callable[[int], Evidence] = _whole_row,
-        worst: Sequence[int] = (),
+        badness: Callable[[int], float] | None = None,
     ) -> Iterator[Finding]:
         """Yield a note for rows that have something; above a share of the text a warning, or fatal.
 
-        `worst` are the same rows, the worst first, where some are worse than others: in that order
-        they are shown.
+        `badness` says how bad a row is, where some are worse than others: the worst are shown.
         """
         if found:
-            share = len(found) / self.size
-            shown = worst or found
-            which = "worst" if worst else "first"
-            many = f"{counted(len(found), self.unit)}, {100 * share:.1f} %; the {which} is shown"
-            severity: Severity = "warning" if share > warn else "note"
-            if share > fatal:
-                severity = "fatal"
-            yield Finding(
-                severity,
-                code,
-                f"{self.where(shown[0])}: {what} ({many})",
-                remedy,
-                len(found),
-                tuple(found),
-                self.examples(shown, evidence),
-                places=self.places(found),
+            order = list(found[:NUM_EXAMPLES])
+            if badness is not None:
+                order = sorted(found, key=lambda i: -badness(i))[:NUM_EXAMPLES]
+            shown = tuple(
+                Shown(i, evidence(i), badness(i) if badness else 0.0) for i in order
             )
+            share = Share(what, remedy, warn, fatal, shown, badness is not None)
+            yield self.finding(found, code, share)
+
+    def finding(self, found: Sequence[int], code: str, share: Share) -> Finding:
+        """Return the finding of rows that have something."""
+        part = len(found) / self.size
+        which = "worst" if share.by_badness else "first"
+        many = f"{counted(len(found), self.unit)}, {100 * part:.1f} %; the {which} is shown"
+        severity: Severity = "warning" if part > share.warn else "note"
+        if part > share.fatal:
+            severity = "fatal"
+        first = share.shown[0].row
+        return Finding(
+            severity,
+            code,
+            f"{self.where(first)}: {share.what} ({many})",
+            share.remedy,
+            len(found),
+            tuple(found),
+            tuple(self._example(row, evidence) for row, evidence, _ in share.shown),
+            places=self.places(found),
+            share=share,
+        )
 
 
 def gravest_first(findings: Sequence[Finding]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -41,8 +41,8 @@ _RATIO_FACTOR = 4.0  # and this many times is unlike wherever ratios vary widely
 # of the units of a translation memory: from here on what stood in their codes may be missed
 _CODED_SHARE = 0.2
 # a text beside so many others, and so great a share of the pairs, is no coincidence
-_MANY = 20
-_MUCH = 0.1
+MANY = 20
+MUCH = 0.1
 # of the pairs with numbers on both sides: from here on those that differ are no slips
 _WAY_SHARE = 0.25
 _MOST_NUMBERS = 5  # of a side that are named
@@ -82,27 +82,41 @@ def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
     left out.
     """
     text = pairs.text
-    judged = judge_sides(pairs.model, *pairs.sides)
     findings = [
         # how it was read, before what that may have caused
         *as_read(pairs.rows, text.files, text.dropped, text.notes),
         *(_too_small(pairs) if in_training else ()),
         *look_at_languages(text, pairs.rows, in_training),
-        *_out_of_step(pairs),
-        *_swapped(pairs, judged),
-        *_untranslated(pairs, judged),
-        *_unlike_lengths(pairs),
-        *_unlike_numbers(pairs),
+        *look_at_sides(pairs),
         *_repeated(pairs),
         *_one_text(pairs),
-        *wrong_script(pairs.rows, pairs.sides),
-        *misread(pairs.rows, pairs.sides),
-        *control_characters(pairs.rows, pairs.sides),
-        *markup(pairs.rows, pairs.sides),
-        *long_texts(pairs.rows, pairs.sides),
-        *_coded(text),
+        *look_at_writing(pairs),
+        *about_codes(text),
     ]
     return gravest_first(findings)
+
+
+def look_at_sides(pairs: PairText) -> Iterator[Finding]:
+    """Find what shows in a pair and its neighbours that sides do not belong together."""
+    judged = judge_sides(pairs.model, *pairs.sides)
+    yield from _out_of_step(pairs)
+    yield from _swapped(pairs, judged)
+    yield from _untranslated(pairs, judged)
+    yield from _unlike_lengths(pairs)
+    yield from _unlike_numbers(pairs)
+
+
+def look_at_writing(
+    pairs: PairText, scripts: Sequence[Counter[str]] = ()
+) -> Iterator[Finding]:
+    """Find what shows in how a line is written; `scripts` are those of each side of the text that
+    these are pairs of.
+    """
+    yield from wrong_script(pairs.rows, pairs.sides, scripts)
+    yield from misread(pairs.rows, pairs.sides)
+    yield from control_characters(pairs.rows, pairs.sides)
+    yield from markup(pairs.rows, pairs.sides)
+    yield from long_texts(pairs.rows, pairs.sides)
 
 
 def _too_small(pairs: PairText) -> Iterator[Finding]:
@@ -224,15 +238,17 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
     odd = (np.abs(lengths.deviation) > _UNLIKE_LENGTHS) & (factor > _UNLIKE_FACTOR)
     found = np.flatnonzero(odd | (factor > _RATIO_FACTOR)).tolist()
 
+    def badness(i: int) -> float:
+        return float(factor[i])
+
     def evidence(i: int) -> Evidence:
         longer = "source" if lengths.log_ratio[i] > 0 else "target"
         return Evidence(f"{longer} {factor[i]:.1f} times as long as usual")
 
     what = "one side is far longer or shorter than usual in this text"
     remedy = "check whether a sentence is truncated or joined with the next one"
-    worst = sorted(found, key=lambda i: -factor[i])
     yield from pairs.rows.shares(
-        found, "length-ratio", what, remedy, 0.05, evidence=evidence, worst=worst
+        found, "length-ratio", what, remedy, 0.05, evidence=evidence, badness=badness
     )
 
 
@@ -285,30 +301,36 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
     """Find pairs that occur again, as they are or but for a word on each side; and sources with
     several translations.
     """
-    rows = pairs.rows
     src = pairs.src.folded
     tgt = pairs.tgt.folded
-    again, before = repeats(zip(src, tgt, strict=True))
-    first = rows.first_at(dict(zip(again, before, strict=True)))
-    remedy = "remove duplicates, unless they should have more weight in training"
-    yield from rows.shares(
-        again, "duplicates", "the pair has occurred before", remedy, 0.2, evidence=first
-    )
+    again = dict(zip(*repeats(zip(src, tgt, strict=True)), strict=True))
     near_src = near_repeats(pairs.src)
     near_tgt = near_repeats(pairs.tgt)
-    repeated = set(again)
-    candidates = sorted((near_src.keys() | near_tgt.keys()) - repeated)
+    candidates = sorted((near_src.keys() | near_tgt.keys()) - again.keys())
     near = [i for i in candidates if _is_near(pairs, near_src, near_tgt, i)]
+    several = [i for i in conflicts(src, tgt) if i not in again]
+    yield from about_repeats(pairs.rows, again, near, near_tgt | near_src, several)
+
+
+def about_repeats(
+    rows: Rows,
+    again: Mapping[int, int],
+    near: Collection[int],
+    near_to: Near,
+    several: Sequence[int],
+) -> Iterator[Finding]:
+    """Report pairs that occur `again`, each with the first; those `near` an earlier one; and those
+    whose source has another translation before.
+    """
+    remedy = "remove duplicates, unless they should have more weight in training"
+    what = "the pair has occurred before"
+    first = rows.first_at(again)
+    yield from rows.shares(list(again), "duplicates", what, remedy, 0.2, evidence=first)
     what = "the pair has occurred before, with a word different"
+    first = rows.first_at(near_to)
     yield from rows.shares(
-        near,
-        "near-duplicates",
-        what,
-        remedy,
-        0.2,
-        evidence=rows.first_at(near_tgt | near_src),
+        list(near), "near-duplicates", what, remedy, 0.2, evidence=first
     )
-    several = [i for i in conflicts(src, tgt) if i not in repeated]
     what = "the source has occurred before with another translation"
     remedy = "nothing to do if both are right; the model will give one of them"
     yield from rows.shares(several, "several-translations", what, remedy, 0.5)
@@ -325,14 +347,21 @@ def _one_text(pairs: PairText) -> Iterator[Finding]:
     distinct = set(zip(pairs.tgt.folded, pairs.src.folded, strict=True))
     for place, (name, folded, others) in enumerate(sides):
         text, times = Counter(pair[place] for pair in distinct).most_common(1)[0]
-        if text and times >= _MANY and times > _MUCH * len(distinct):
+        if text and times >= MANY and times > MUCH * len(distinct):
             found = [i for i, own in enumerate(folded) if own == text]
-            what = f"the same {name} occurs with {times:,} different {others}"
-            remedy = "check whether a column or a file was filled with one line; the model would learn to repeat it"
-            yield from pairs.rows.shares(found, "one-text", what, remedy, _MUCH, 0.5)
+            yield from about_one_text(pairs.rows, name, others, times, found)
 
 
-def _coded(text: ParallelText) -> Iterator[Finding]:
+def about_one_text(
+    rows: Rows, name: str, others: str, times: int, found: Sequence[int]
+) -> Iterator[Finding]:
+    """Report a text that stands on one side of all these rows, beside so many different ones."""
+    what = f"the same {name} occurs with {times:,} different {others}"
+    remedy = "check whether a column or a file was filled with one line; the model would learn to repeat it"
+    yield from rows.shares(found, "one-text", what, remedy, MUCH, 0.5)
+
+
+def about_codes(text: ParallelText) -> Iterator[Finding]:
     """Report the units of a translation memory that held codes; a warning where they are many."""
     count = sum(text.coded.values())
     if not count:

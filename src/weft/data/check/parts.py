@@ -1,8 +1,10 @@
 """Training, dev and test text checked together: each by itself, and what they share."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
+
+import numpy as np
 
 from weft.data.check.documents import look_over_documents
 from weft.data.check.finding import (
@@ -16,10 +18,12 @@ from weft.data.check.finding import (
 from weft.data.check.pairs import PairText, look_over_pairs
 from weft.data.check.rows import look_over_labelled, missing_labels, unknown_labels
 from weft.data.check.sides import SideModel
+from weft.data.check.stretches import look_over_large
 from weft.data.check.words import Vocabulary, Words
-from weft.data.corpus import ParallelText
+from weft.data.corpus import ParallelText, measured
 from weft.data.documents import Documents
 from weft.data.labelled import LabelledText, label_counts
+from weft.data.measures import hash_texts
 from weft.data.split import fold
 
 # of dev or test in training: from here on the score is one of memory
@@ -58,8 +62,41 @@ class View:
     rows: Rows
 
 
-def overlap(other: View, view: View) -> Overlap:
+class LargeView:
+    """A large text of pairs as it is compared with others: by the hashes of its rows."""
+
+    def __init__(self, text: ParallelText) -> None:
+        assert text.measures is not None
+        self.measures = text.measures
+        self.rows = Rows(
+            len(text), "pairs", text.where, lambda i: (text.src[i], text.tgt[i])
+        )
+
+    def overlap(self, view: View) -> Overlap:
+        """Find the rows of `view` that occur in this text."""
+        own = self.measures.row
+        order = np.argsort(own, kind="stable")
+        hashes = hash_texts(map("\t".join, view.folded))
+        begins = np.searchsorted(own, hashes, sorter=order)
+        ends = np.searchsorted(own, hashes, "right", sorter=order)
+        folded = np.flatnonzero(ends > begins).tolist()
+        exact = []
+        for i in folded:
+            places = order[begins[i] : ends[i]].tolist()
+            if any(self.rows.show(j) == view.texts[i] for j in places):
+                exact.append(i)
+        has_side = np.zeros(len(hashes), np.bool_)
+        for number, side in enumerate(zip(*view.folded, strict=True)):
+            has_side |= np.isin(hash_texts(side), self.measures.side(number))
+        has_side[folded] = False
+        first = order[begins[folded]].tolist()
+        return Overlap(exact, folded, first, np.flatnonzero(has_side).tolist())
+
+
+def overlap(other: View | LargeView, view: View) -> Overlap:
     """Find the rows of `view` that occur in `other`."""
+    if isinstance(other, LargeView):
+        return other.overlap(view)
     place: dict[tuple[str, ...], int] = {}
     for index, row in enumerate(other.folded):
         place.setdefault(row, index)
@@ -91,13 +128,18 @@ def examine_pairs(
     first.
     """
     model = SideModel(train.src, train.tgt)
-    parts = {name: PairText(part, model) for name, part in _given(train, dev, test)}
-    own = [
-        replace(finding, part=name)
-        for name, pairs in parts.items()
-        for finding in look_over_pairs(pairs, name == "train")
-    ]
-    views = {name: pair_view(pairs) for name, pairs in parts.items()}
+    own: list[Finding] = []
+    views: dict[str, View | LargeView] = {}
+    for name, part in _given(train, dev, test):
+        if name == "train" and part.is_large:
+            large = part if part.measures else measured(part)
+            found = look_over_large(large, model)
+            views[name] = LargeView(large)
+        else:
+            pairs = PairText(part, model)
+            found = look_over_pairs(pairs, name == "train")
+            views[name] = pair_view(pairs)
+        own += [replace(finding, part=name) for finding in found]
     return gravest_first([*own, *_between(views)])
 
 
@@ -197,7 +239,7 @@ def _given(train: T | None, dev: T | None, test: T | None) -> Iterator[tuple[str
     yield from ((name, part) for name, part in parts if part is not None)
 
 
-def _between(views: dict[str, View]) -> Iterator[Finding]:
+def _between(views: Mapping[str, View | LargeView]) -> Iterator[Finding]:
     """Report what dev and test share with training, and with each other."""
     names = list(views)
     for name in names[1:]:
@@ -206,7 +248,10 @@ def _between(views: dict[str, View]) -> Iterator[Finding]:
         yield from _shared(views["dev"], views["test"], "dev", "test")
 
 
-def _shared(other: View, view: View, other_name: str, name: str) -> Iterator[Finding]:
+def _shared(
+    other: View | LargeView, view: View | LargeView, other_name: str, name: str
+) -> Iterator[Finding]:
+    assert isinstance(view, View)  # training alone may be large
     rows = view.rows
     if not rows.size or not other.rows.size:
         return

@@ -8,6 +8,7 @@ and nothing is said.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,19 @@ class SideModel:
         self._weights = list(map(_weigh, _count(src), _count(tgt)))
         self.src_middle = self._middle(src)
         self.tgt_middle = self._middle(tgt)
+
+    def to_array(self) -> Floats:
+        """Return the model as one array."""
+        middles = [self.src_middle, self.tgt_middle]
+        return np.concatenate([*self._weights, middles])
+
+    @classmethod
+    def from_array(cls, flat: Floats) -> Self:
+        """Read what `to_array` gave."""
+        model = cls.__new__(cls)
+        model._weights = np.split(flat[:-2], 2)
+        model.src_middle, model.tgt_middle = flat[-2:].tolist()
+        return model
 
     @property
     def apart(self) -> bool:

@@ -3,12 +3,14 @@ markup, scripts, length.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from weft.data.check.characters import foreign_letters, letters_of
 from weft.data.check.finding import Finding, Rows
+from weft.data.column import Column
 from weft.data.scripts import main_script
 
 LONG_CHARS = 2000
@@ -118,13 +120,23 @@ def long_texts(
     )
 
 
-def wrong_script(rows: Rows, sides: Sequence[Sequence[str]]) -> Iterator[Finding]:
-    """Find lines written mostly in a script that their side hardly has."""
+def stride_of(side: Sequence[str]) -> int:
+    """Return which of a side's texts suffice to know its scripts by, every so many."""
+    size = side.size if isinstance(side, Column) else sum(map(len, side))
+    return -(-size // _ENOUGH_CHARS) or 1
+
+
+def wrong_script(
+    rows: Rows, sides: Sequence[Sequence[str]], of_whole: Sequence[Counter[str]] = ()
+) -> Iterator[Finding]:
+    """Find lines written mostly in a script that their side hardly has.
+
+    `of_whole` are the letters of each script on each side of the text that these are rows of.
+    """
     found: set[int] = set()
     names = []
-    for side in sides:
-        stride = -(-sum(map(len, side)) // _ENOUGH_CHARS) or 1
-        scripts = letters_of(side, stride)
+    known = of_whole or [letters_of(side, stride_of(side)) for side in sides]
+    for side, scripts in zip(sides, known, strict=True):
         letters, foreign = foreign_letters(side, scripts)
         is_wrong = (foreign >= _LEAST_FOREIGN) & (foreign > _MOSTLY * letters)
         found.update(np.flatnonzero(is_wrong).tolist())

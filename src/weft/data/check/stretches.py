@@ -1,0 +1,249 @@
+"""The check of a large text of pairs: stretch by stretch in several processes, in bounded memory.
+
+What concerns a row and its neighbours is looked for in each stretch, with what the whole text says
+of its languages and scripts. What concerns rows far from each other is found by hashes.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.data.check.characters import letters_of
+from weft.data.check.finding import (
+    MOST_PLACES,
+    NUM_EXAMPLES,
+    Evidence,
+    Example,
+    Finding,
+    Rows,
+    Share,
+    Shown,
+    as_read,
+    gravest_first,
+)
+from weft.data.check.language_identification import look_at_languages
+from weft.data.check.pairs import (
+    MANY,
+    MUCH,
+    WRONG_SHARE,
+    PairText,
+    about_codes,
+    about_one_text,
+    about_repeats,
+    look_at_sides,
+    look_at_writing,
+)
+from weft.data.check.sides import SideModel
+from weft.data.check.writing import stride_of
+from weft.data.column import Column, Home
+from weft.data.corpus import ParallelText
+from weft.data.crew import Task, work
+from weft.data.measures import (
+    Measures,
+    describe,
+    open_stretch,
+    stretches,
+)
+from weft.data.minhash import near_rows
+from weft.data.split import fold
+
+
+def look_over_large(text: ParallelText, model: SideModel) -> list[Finding]:
+    """Check a large text of pairs, measured, as `look_over` does; findings come gravest first."""
+    rows = Rows(len(text), "pairs", text.where, lambda i: (text.src[i], text.tgt[i]))
+    agree, written = _by_stretch(text, model, rows)
+    measures = text.measures
+    assert measures is not None
+    findings = [
+        *as_read(rows, text.files, text.dropped, text.notes),
+        *look_at_languages(text, rows),
+        *agree,
+        *_repeated(text, measures, rows),
+        *_one_text(measures, rows),
+        *written,
+        *about_codes(text),
+    ]
+    return gravest_first(findings)
+
+
+def _columns(text: ParallelText) -> list[Column]:
+    assert isinstance(text.src, Column)
+    assert isinstance(text.tgt, Column)
+    return [text.src, text.tgt]
+
+
+def _by_stretch(
+    text: ParallelText, model: SideModel, rows: Rows
+) -> tuple[list[Finding], list[Finding]]:
+    """Return what was found in all stretches: how the sides agree, and how lines are written."""
+    home = Home()
+    np.save(home.path / "model.npy", model.to_array(), allow_pickle=False)
+    for name in ("lines", "file_of"):
+        numbers = np.asarray(getattr(text, name), np.int32)
+        np.save(home.path / f"{name}.npy", numbers, allow_pickle=False)
+    columns = _columns(text)
+    described = [describe(column, home.path, n) for n, column in enumerate(columns)]
+    common = {
+        "columns": described,
+        "folder": str(home.path),
+        "files": text.files,
+        "by_unit": sorted(text.by_unit),
+        "languages": [text.src_lang, text.tgt_lang],
+        "scripts": [letters_of(side, stride_of(side)) for side in columns],
+    }
+    tasks = [{**common, **stretch} for stretch in stretches(len(text))]
+    work("check", check_stretch, tasks, "pairs")
+    found: list[list[Finding]] = [[], []]
+    for task in tasks:
+        content = json.loads(_output(task).read_text("utf-8"))
+        for kept, part in zip(found, content, strict=True):
+            kept += [_read_finding(finding, task["first"]) for finding in part]
+    agree, written = (list(_merged(part, rows)) for part in found)
+    return agree, written
+
+
+def _output(task: Task) -> Path:
+    return Path(task["folder"]) / f"{task['first']}.json"
+
+
+def check_stretch(task: Task) -> None:
+    """Check a stretch of a text, and write what was found."""
+    first, last = task["first"], task["last"]
+    folder = Path(task["folder"])
+    src, tgt = (open_stretch(each, first, last) for each in task["columns"])
+    lines, file_of = (
+        np.load(folder / f"{name}.npy", mmap_mode="r")[first:last].tolist()
+        for name in ("lines", "file_of")
+    )
+    src_lang, tgt_lang = task["languages"]
+    text = ParallelText(
+        src=src,
+        tgt=tgt,
+        lines=lines,
+        files=task["files"],
+        file_of=file_of,
+        dropped={},
+        src_lang=src_lang,
+        tgt_lang=tgt_lang,
+        by_unit=frozenset(task["by_unit"]),
+    )
+    model = SideModel.from_array(np.load(folder / "model.npy"))
+    pairs = PairText(text, model)
+    scripts = [Counter[str](side) for side in task["scripts"]]
+    found = (look_at_sides(pairs), look_at_writing(pairs, scripts))
+    content = [list(map(_plain, findings)) for findings in found]
+    partial = _output(task).with_suffix(".partial")
+    partial.write_text(json.dumps(content), "utf-8")
+    partial.rename(_output(task))
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    return asdict(finding)
+
+
+def _read_finding(kept: dict[str, Any], first: int) -> Finding:
+    """Return a finding of a stretch that begins with row `first`, in the numbers of the whole."""
+    finding = Finding(**kept)
+    share = None
+    if finding.share is not None:
+        of_share: dict[str, Any] = {**kept["share"]}
+        shown = [
+            Shown(first + row, _read_evidence(evidence), badness)
+            for row, evidence, badness in of_share.pop("shown")
+        ]
+        share = Share(shown=tuple(shown), **of_share)
+    examples = [
+        Example(where, text, about, tuple((a, b) for a, b in marked))
+        for where, text, about, marked in finding.examples
+    ]
+    return replace(
+        finding,
+        rows=tuple(first + row for row in finding.rows),
+        examples=tuple(examples),
+        places=tuple(finding.places),
+        share=share,
+    )
+
+
+def _read_evidence(kept: Sequence[Any]) -> Evidence:
+    about, starts, sizes = kept
+    return Evidence(about, tuple(starts), tuple(sizes))
+
+
+def _merged(findings: Sequence[Finding], rows: Rows) -> Iterator[Finding]:
+    """Make one finding of all that have the same code."""
+    by_code: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_code.setdefault(finding.code, []).append(finding)
+    for code, parts in by_code.items():
+        found = [row for part in parts for row in part.rows]
+        shares = [part.share for part in parts if part.share is not None]
+        if not shares:
+            yield _joined(parts, rows)
+            continue
+        shown = [each for share in shares for each in share.shown]
+        if shares[0].by_badness:
+            shown.sort(key=lambda each: -each.badness)
+        share = replace(shares[0], shown=tuple(shown[:NUM_EXAMPLES]))
+        yield rows.finding(found, code, share)
+
+
+def _joined(parts: Sequence[Finding], rows: Rows) -> Finding:
+    """Join findings that are about a stretch each: fatal where they are about much of the text."""
+    count = sum(part.count for part in parts)
+    more = len(parts) - 1
+    also = f"; so in {more} more stretches of the text" if more else ""
+    return replace(
+        parts[0],
+        severity="fatal" if count > WRONG_SHARE * rows.size else "warning",
+        message=parts[0].message + also,
+        count=count,
+        rows=tuple(row for part in parts for row in part.rows),
+        examples=tuple(each for part in parts for each in part.examples)[:NUM_EXAMPLES],
+        places=tuple(each for part in parts for each in part.places)[:MOST_PLACES],
+    )
+
+
+def _repeated(text: ParallelText, measures: Measures, rows: Rows) -> Iterator[Finding]:
+    """Find pairs that occur again, or nearly, and sources with several translations."""
+    same = measures.row
+    again = _again(same)
+
+    def read(i: int) -> tuple[str, ...]:
+        return fold(text.src[i]), fold(text.tgt[i])
+
+    near = near_rows(measures.band, measures.sketch, same, read)
+    near = {row: near[row] for row in sorted(near) if row not in again}
+    src, tgt = measures.side(0), measures.side(1)
+    several = [row for row, first in _again(src).items() if tgt[row] != tgt[first]]
+    several = [row for row in several if row not in again]
+    yield from about_repeats(rows, again, near, near, several)
+
+
+def _again(hashes: "np.ndarray[Any, np.dtype[np.uint64]]") -> Mapping[int, int]:
+    """Find the rows whose hash has occurred before, in their order, and where it did first."""
+    order = np.argsort(hashes, kind="stable")
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = hashes[order[1:]] != hashes[order[:-1]]
+    begins = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
+    first = np.empty(len(order), np.int64)
+    first[order] = order[begins]
+    later = np.flatnonzero(first != np.arange(len(first)))
+    return dict(zip(later.tolist(), first[later].tolist(), strict=True))
+
+
+def _one_text(measures: Measures, rows: Rows) -> Iterator[Finding]:
+    """Find a text that stands beside many different ones on the other side."""
+    _, distinct = np.unique(measures.row, return_index=True)
+    for name, side, others in (("target", 1, "sources"), ("source", 0, "targets")):
+        hashes = measures.side(side)
+        texts, counts = np.unique(hashes[distinct], return_counts=True)
+        times = int(counts.max())
+        if times >= MANY and times > MUCH * len(distinct):
+            found = np.flatnonzero(hashes == texts[counts.argmax()]).tolist()
+            yield from about_one_text(rows, name, others, times, found)

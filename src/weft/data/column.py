@@ -1,0 +1,176 @@
+"""Texts that lie on disk, as a sequence: their bytes one behind the other, and where each ends.
+
+A corpus of many rows holds columns in place of lists, so that its memory does not grow with it. A
+column is written once, and read by the process that wrote it and by others of the same run.
+"""
+
+import os
+import shutil
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+Positions = npt.NDArray[np.int64]
+
+LARGE = 100_000  # rows; fewer are kept in memory
+_BLOCK = 4096  # rows that are read at a time
+_SPARSE = 8  # rows of the file for each one that is asked for: then each is read alone
+
+
+class Column(Sequence[str]):
+    """Texts of a file; with `rows` those of these numbers, in this order.
+
+    `home` is a folder that is there as long as a column of it is.
+    """
+
+    def __init__(
+        self, path: Path, rows: Positions | None = None, home: object = None
+    ) -> None:
+        """Open the file that a `ColumnWriter` wrote."""
+        self.path = path
+        self.rows = rows
+        self._home = home
+        self._bounds: Positions = np.load(path.with_suffix(".npy"), mmap_mode="r")
+        self._file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1 if self.rows is None else len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        """Read one text, or those of a slice."""
+        if isinstance(place, slice):
+            return list(self._read(range(len(self))[place]))
+        number = range(len(self))[place]
+        row = number if self.rows is None else int(self.rows[number])
+        start, end = self._bounds[row : row + 2].tolist()
+        return _decode(os.pread(self._file, end - start, start))
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _BLOCK):
+            end = min(start + _BLOCK, len(self))
+            yield from self._read(range(start, end))
+
+    def at(self, places: npt.NDArray[np.integer]) -> "Column":
+        """Return the texts at these places, in this order, as another column of the file."""
+        rows = places.astype(np.int64) if self.rows is None else self.rows[places]
+        return Column(self.path, rows, self._home)
+
+    @property
+    def size(self) -> int:
+        """Count the bytes of all texts, without reading them."""
+        if self.rows is None:
+            return int(self._bounds[-1])
+        return int((self._bounds[self.rows + 1] - self._bounds[self.rows]).sum())
+
+    def _read(self, places: range) -> Iterator[str]:
+        """Read the texts at some places, block by block."""
+        for start in range(0, len(places), _BLOCK):
+            part = places[start : start + _BLOCK]
+            numbers = np.arange(part.start, part.stop, part.step)
+            rows = numbers if self.rows is None else self.rows[numbers]
+            first, last = int(rows.min()), int(rows.max())
+            if last - first >= _SPARSE * len(rows):
+                yield from (self[i] for i in part)
+                continue
+            bounds = self._bounds[first : last + 2]
+            begin = int(bounds[0])
+            content = os.pread(self._file, int(bounds[-1]) - begin, begin)
+            starts = (bounds[rows - first] - begin).tolist()
+            ends = (bounds[rows - first + 1] - begin).tolist()
+            yield from (
+                _decode(content[a:b]) for a, b in zip(starts, ends, strict=True)
+            )
+
+
+def _decode(content: bytes) -> str:
+    return content.decode("utf-8", "surrogatepass")
+
+
+class ColumnWriter:
+    """The file of a column while it grows."""
+
+    def __init__(self, path: Path, home: object = None) -> None:
+        self._path = path
+        self._home = home
+        self._file = path.open("wb")
+        self._lens = array("I")
+
+    def extend(self, texts: Iterable[str]) -> None:
+        """Write texts behind those that are there."""
+        contents = [text.encode("utf-8", "surrogatepass") for text in texts]
+        self._file.write(b"".join(contents))
+        self._lens.extend(map(len, contents))
+
+    def close(self) -> Column:
+        """End the file, and open it as a column."""
+        self._file.close()
+        bounds = np.zeros(len(self._lens) + 1, np.int64)
+        np.cumsum(np.frombuffer(self._lens, np.uint32), out=bounds[1:])
+        np.save(self._path.with_suffix(".npy"), bounds, allow_pickle=False)
+        return Column(self._path, home=self._home)
+
+
+class Home:
+    """A folder among the system's temporary ones, which goes with the last who holds it."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="weft-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+class Growing:
+    """Columns of a text while it is read: in memory while rows are few, then on disk."""
+
+    def __init__(self, count: int) -> None:
+        self._lists: list[list[str]] = [[] for _ in range(count)]
+        self._writers: list[ColumnWriter] = []
+        self.length = 0
+
+    def append(self, *texts: str) -> None:
+        """Add a row, a text for each column."""
+        for column, text in zip(self._lists, texts, strict=True):
+            column.append(text)
+        self.length += 1
+        if self.length >= LARGE and len(self._lists[0]) >= _BLOCK:
+            self._flush()
+
+    def done(self) -> list[Sequence[str]]:
+        """Return the columns."""
+        if not self._writers:
+            return list(self._lists)
+        self._flush()
+        return [writer.close() for writer in self._writers]
+
+    def _flush(self) -> None:
+        if not self._writers:
+            home = Home()
+            for number in range(len(self._lists)):
+                path = home.path / f"{number}.txt"
+                self._writers.append(ColumnWriter(path, home))
+        for writer, column in zip(self._writers, self._lists, strict=True):
+            writer.extend(column)
+            column.clear()
+
+
+def joined_texts(parts: Sequence[Sequence[str]]) -> Sequence[str]:
+    """Return the texts of all parts, one part behind the other: a column where one of them is."""
+    if not any(isinstance(part, Column) for part in parts):
+        return [text for part in parts for text in part]
+    home = Home()
+    writer = ColumnWriter(home.path / "joined.txt", home)
+    for part in parts:
+        for start in range(0, len(part), _BLOCK):
+            writer.extend(part[start : start + _BLOCK])
+    return writer.close()

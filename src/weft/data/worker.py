@@ -1,0 +1,28 @@
+"""A process of a crew: does the tasks that it reads, a line of JSON each, and says when it has."""
+
+import json
+import signal
+import sys
+
+from weft.data.check.stretches import check_stretch
+from weft.data.crew import Job
+from weft.data.measures import measure_stretch
+
+JOBS: dict[str, Job] = {"check": check_stretch, "measure": measure_stretch}
+
+
+def main() -> None:
+    """Work until there are no more tasks, or the process that gives them has gone.
+
+    An error ends the process: the other one does the task again, and finds the error itself.
+    """
+    # Ctrl-C is for the process that started this one, which ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        JOBS[asked["job"]](asked["task"])
+        print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""A large text is checked in stretches, and the same is found as in one that is held in memory."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from weft.data import base, column, crew, measures
+from weft.data.builtin import everyday
+from weft.data.check.finding import Finding
+from weft.data.check.parts import examine_pairs
+from weft.data.corpus import ParallelText, read_pairs, split_off
+from weft.data.signature import signature
+from weft.data.texts import text_signature
+
+NUMBERED = "das ist der Satz mit der Nummer {} und allem was dazu gehört ."
+ROWS = 900
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write pairs of the corpus with some of all that is looked for."""
+    draw = random.Random(1)
+    sentences = everyday()
+    pairs = []
+    for n in range(ROWS):
+        chosen = draw.choices(sentences, k=2)
+        src = " ".join(triple.de for triple in chosen)
+        tgt = " ".join(triple.en for triple in chosen)
+        pairs.append((f"{src} {n}", f"{tgt} {n}"))
+    pairs[50] = pairs[10]
+    pairs[60] = (pairs[20][0], "another translation of it")
+    pairs[70] = pairs[70][::-1]
+    pairs[80] = (pairs[80][0], pairs[80][0])
+    pairs[90] = (pairs[90][0] + " <br>", pairs[90][1])
+    pairs[100] = ("Ã© " + pairs[100][0], pairs[100][1])
+    pairs[110] = (pairs[110][0] + "\u200b", pairs[110][1])
+    pairs[120] = ("все эти слова по-русски", pairs[120][1])
+    pairs[130] = (pairs[130][0], pairs[130][1] * 9)
+    pairs[140] = (NUMBERED.format("eins"), NUMBERED.format("one"))
+    pairs[150] = (NUMBERED.format("zwei"), NUMBERED.format("two"))
+    targets = [tgt for _, tgt in pairs]
+    targets[400:500] = [*targets[402:500], *targets[400:402]]
+    file = tmp_path_factory.mktemp("damaged") / "pairs.de-en.tsv"
+    lines = [f"{src}\t{tgt}\n" for (src, _), tgt in zip(pairs, targets, strict=True)]
+    file.write_text("".join(lines), "utf-8")
+    return file
+
+
+def make_small(monkeypatch: pytest.MonkeyPatch, stretch: int) -> None:
+    monkeypatch.setattr(column, "LARGE", 300)
+    monkeypatch.setattr(base, "LARGE", 300)
+    monkeypatch.setattr(column, "_BLOCK", 64)
+    monkeypatch.setattr(measures, "STRETCH", stretch)
+
+
+def examined(file: Path) -> tuple[ParallelText, list[Finding]]:
+    train, dev, test = split_off(read_pairs([file]), 40, 30, 1)
+    return train, examine_pairs(train, dev, test)
+
+
+def test_one_stretch_has_what_is_found_in_memory(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(crew.VARIABLE, "1")
+    held, in_memory = examined(damaged)
+    make_small(monkeypatch, ROWS)
+    text, found = examined(damaged)
+    assert text.is_large
+    assert text_signature(text) == signature(held.rows()) == signature(text.rows())
+    assert len(in_memory) >= 12
+    assert found == in_memory
+
+
+def test_stretches_find_the_same_in_any_number_of_processes(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(crew.VARIABLE, "1")
+    _, in_memory = examined(damaged)
+    make_small(monkeypatch, 300)
+    _, alone = examined(damaged)
+    monkeypatch.setenv(crew.VARIABLE, "2")
+    _, side_by_side = examined(damaged)
+    assert side_by_side == alone
+    rows = {finding.code: set(finding.rows) for finding in alone}
+    expected = {finding.code: set(finding.rows) for finding in in_memory}
+    assert rows.keys() == expected.keys()
+    # a row alone is the same in every stretch
+    for code in ("duplicates", "near-duplicates", "several-translations", "markup"):
+        assert rows[code] == expected[code]
+    for code in ("untranslated", "misread-encoding", "control-characters"):
+        assert rows[code] == expected[code]
+    assert len(rows["shifted-lines"] & expected["shifted-lines"]) > 80
+
+
+def test_what_a_process_cannot_do_is_done_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(crew.VARIABLE, "2")
+    done: list[int] = []
+    tasks = [{"first": n, "last": n + 1} for n in range(3)]
+    crew.work("unknown to it", lambda task: done.append(task["first"]), tasks)
+    assert sorted(done) == [0, 1, 2]
