@@ -195,8 +195,7 @@ class _Cleaner:
                     self._place(i), text.where(i), [SHIFTED], before, after
                 )
         joined = text.select([i for i, _ in joins.pairs])
-        joined.tgt[:] = [text.tgt[j] for _, j in joins.pairs]
-        self.text = joined
+        self.text = replace(joined, tgt=[text.tgt[j] for _, j in joins.pairs])
 
     def _swap(self, findings: Sequence[Finding], rows: dict[int, str]) -> bool:
         """Turn round pairs that are the wrong way round; one that was before is dropped.
@@ -206,6 +205,7 @@ class _Cleaner:
         if not self._choice.does(SWAPPED, "mend"):
             return False
         text = self.text
+        src, tgt = list(text.src), list(text.tgt)
         found = [f for f in findings if f.code == SWAPPED]
         swapped = False
         for i in found[0].rows if found else ():
@@ -216,8 +216,10 @@ class _Cleaner:
                 self._swapped.add(place)
                 pair = (text.src[i], text.tgt[i])
                 self._record.mend(place, text.where(i), [SWAPPED], pair, pair[::-1])
-                text.src[i], text.tgt[i] = reversed(pair)
+                src[i], tgt[i] = reversed(pair)
                 swapped = True
+        if swapped:
+            self.text = replace(text, src=src, tgt=tgt)
         return swapped
 
     def _drop(self, rows: Mapping[int, str]) -> None:
