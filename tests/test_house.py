@@ -115,7 +115,7 @@ data.directions: config data.corpus data.formats data.languages data.train_text
 data.texts: config data.base data.builtin data.check data.corpus data.directions data.documents data.glossary\
  data.labelled\
  data.signature data.split data.train_text
-data.checkup: config data.base data.check data.corpus data.directions data.documents data.labelled data.signature\
+data.checkup: config data.base data.check data.corpus data.directions data.documents data.labelled\
  data.texts\
  data.train_text
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from weft.data.column import LARGE, Column, joined_texts
 
@@ -48,7 +47,9 @@ class Corpus:
 
     def select(self, indices: Iterable[int]) -> Self:
         """Return the rows at these indices, in this order, without what reading said of all."""
-        order: Any = indices if isinstance(indices, np.ndarray) else list(indices)
+        order: Any = indices
+        if not isinstance(indices, np.ndarray):
+            order = list(indices)
         columns = (*self.COLUMNS, "lines", "file_of")
         rows: dict[str, Any] = {}
         for name in columns:
@@ -68,12 +69,10 @@ def _picked(values: Any, order: Sequence[int]) -> Any:
     if isinstance(values, Column):
         return values.at(np.asarray(order, np.int64))
     if isinstance(values, array):
-        return array(values.typecode, _numbers(values)[np.asarray(order)].tobytes())
+        numbers = np.frombuffer(values, np.int32)
+        chosen = numbers[np.asarray(order)]
+        return array("i", chosen.tobytes())
     return [values[i] for i in order]
-
-
-def _numbers(values: "array[int]") -> npt.NDArray[np.int32]:
-    return np.frombuffer(values, np.int32)
 
 
 def join(parts: Sequence[C], **own: Any) -> C:
@@ -83,10 +82,12 @@ def join(parts: Sequence[C], **own: Any) -> C:
     """
     joined: dict[str, Any] = {"notes": []}
     for name in parts[0].COLUMNS:
-        joined[name] = _joined([getattr(part, name) for part in parts])
+        own_values = [getattr(part, name) for part in parts]
+        joined[name] = _joined(own_values)
     files: list[str] = []
-    lines = _of_size(sum(map(len, parts)))
-    file_of = _of_size(sum(map(len, parts)))
+    total = sum(map(len, parts))
+    lines = _of_size(total)
+    file_of = _of_size(total)
     dropped = Counter[str]()
     for part in parts:
         joined["notes"].extend(part.notes)

@@ -36,7 +36,9 @@ class Column(Sequence[str]):
         self.path = path
         self.rows = rows
         self._home = home
-        self._bounds: Positions = np.load(path.with_suffix(".npy"), mmap_mode="r")
+        self._bounds: Positions = np.load(
+            path.with_suffix(".npy"), mmap_mode="r", allow_pickle=False
+        )
         self._file = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._file)
 
@@ -52,19 +54,23 @@ class Column(Sequence[str]):
         """Read one text, or those of a slice."""
         if isinstance(place, slice):
             return list(self._read(range(len(self))[place]))
-        number = range(len(self))[place]
-        row = number if self.rows is None else int(self.rows[number])
-        start, end = self._bounds[row : row + 2].tolist()
-        return _decode(os.pread(self._file, end - start, start))
+        row = range(len(self))[place]
+        if self.rows is not None:
+            row = int(self.rows[row])
+        start = int(self._bounds[row])
+        end = int(self._bounds[row + 1])
+        content = os.pread(self._file, end - start, start)
+        return _decode(content)
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), _BLOCK):
-            end = min(start + _BLOCK, len(self))
-            yield from self._read(range(start, end))
+        places = range(len(self))
+        yield from self._read(places)
 
     def at(self, places: npt.NDArray[np.integer]) -> "Column":
         """Return the texts at these places, in this order, as another column of the file."""
-        rows = places.astype(np.int64) if self.rows is None else self.rows[places]
+        rows = places.astype(np.int64)
+        if self.rows is not None:
+            rows = self.rows[rows]
         return Column(self.path, rows, self._home)
 
     @property
@@ -72,26 +78,37 @@ class Column(Sequence[str]):
         """Count the bytes of all texts, without reading them."""
         if self.rows is None:
             return int(self._bounds[-1])
-        return int((self._bounds[self.rows + 1] - self._bounds[self.rows]).sum())
+        starts = self._bounds[self.rows]
+        ends = self._bounds[self.rows + 1]
+        return int((ends - starts).sum())
 
     def _read(self, places: range) -> Iterator[str]:
         """Read the texts at some places, block by block."""
         for start in range(0, len(places), _BLOCK):
-            part = places[start : start + _BLOCK]
-            numbers = np.arange(part.start, part.stop, part.step)
-            rows = numbers if self.rows is None else self.rows[numbers]
-            first, last = int(rows.min()), int(rows.max())
-            if last - first >= _SPARSE * len(rows):
-                yield from (self[i] for i in part)
-                continue
-            bounds = self._bounds[first : last + 2]
-            begin = int(bounds[0])
-            content = os.pread(self._file, int(bounds[-1]) - begin, begin)
-            starts = (bounds[rows - first] - begin).tolist()
-            ends = (bounds[rows - first + 1] - begin).tolist()
-            yield from (
-                _decode(content[a:b]) for a, b in zip(starts, ends, strict=True)
-            )
+            end = start + _BLOCK
+            part = places[start:end]
+            rows = np.arange(part.start, part.stop, part.step)
+            if self.rows is not None:
+                rows = self.rows[rows]
+            if rows.max() - rows.min() < _SPARSE * len(rows):
+                yield from self._read_together(rows)
+            else:
+                yield from map(self.__getitem__, part)
+
+    def _read_together(self, rows: Positions) -> Iterator[str]:
+        """Read rows of the file, and what stands between them, at once."""
+        first = int(rows.min())
+        last = int(rows.max())
+        bounds = self._bounds[first : last + 2]
+        begin = int(bounds[0])
+        size = int(bounds[-1]) - begin
+        content = os.pread(self._file, size, begin)
+        places = rows - first
+        starts = bounds[places] - begin
+        ends = bounds[places + 1] - begin
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        for start, end in spans:
+            yield _decode(content[start:end])
 
 
 def _decode(content: bytes) -> str:
@@ -110,15 +127,18 @@ class ColumnWriter:
     def extend(self, texts: Iterable[str]) -> None:
         """Write texts behind those that are there."""
         contents = [text.encode("utf-8", "surrogatepass") for text in texts]
+        lens = map(len, contents)
         self._file.write(b"".join(contents))
-        self._lens.extend(map(len, contents))
+        self._lens.extend(lens)
 
     def close(self) -> Column:
         """End the file, and open it as a column."""
         self._file.close()
-        bounds = np.zeros(len(self._lens) + 1, np.int64)
-        np.cumsum(np.frombuffer(self._lens, np.uint32), out=bounds[1:])
-        np.save(self._path.with_suffix(".npy"), bounds, allow_pickle=False)
+        lens = np.frombuffer(self._lens, np.uint32)
+        bounds = np.zeros(len(lens) + 1, np.int64)
+        np.cumsum(lens, out=bounds[1:])
+        path = self._path.with_suffix(".npy")
+        np.save(path, bounds, allow_pickle=False)
         return Column(self._path, home=self._home)
 
 
@@ -172,5 +192,6 @@ def joined_texts(parts: Sequence[Sequence[str]]) -> Sequence[str]:
     writer = ColumnWriter(home.path / "joined.txt", home)
     for part in parts:
         for start in range(0, len(part), _BLOCK):
-            writer.extend(part[start : start + _BLOCK])
+            end = start + _BLOCK
+            writer.extend(part[start:end])
     return writer.close()

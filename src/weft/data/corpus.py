@@ -142,11 +142,11 @@ class ParallelText(Corpus):
 
     def select(self, indices: Iterable[int]) -> Self:
         """Return the pairs at these indices, in this order, without what reading said of all."""
-        chosen = super().select(indices)
-        measures = None
-        if self.measures is not None:
-            measures = self.measures.at(np.asarray(indices))
-        return replace(chosen, coded={}, measures=measures)
+        if self.measures is None:
+            return replace(super().select(indices), coded={})
+        rows = np.fromiter(indices, np.int64)
+        chosen = super().select(rows)
+        return replace(chosen, coded={}, measures=self.measures.at(rows))
 
 
 @dataclass(frozen=True)

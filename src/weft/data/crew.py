@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import weft
 from weft.console import stages
 
 Task = dict[str, Any]
@@ -34,8 +33,9 @@ _ONE_THREAD = {
 
 
 def work(name: str, job: Job, tasks: Sequence[Task], unit: str = "") -> None:
-    """Do a job for each task; `name` is what `worker.py` calls it. With a unit, `last` of the tasks
-    that are done is counted.
+    """Run a job for each task; `name` is what `worker.py` calls it.
+
+    With a unit, `last` of the tasks that are done is counted.
     """
     count = min(num_processes(), len(tasks))
     if count < 2:
@@ -95,7 +95,7 @@ class _Crew:
                 _show(self._tasks, self._num_done, self._unit)
 
     def finish(self) -> None:
-        """Do here what no process did, and raise what stands against it."""
+        """Finish here what no process did, and raise what stands against it."""
         for task in [*self._left, *reversed(self._waiting)]:
             self._job(task)
 
@@ -132,7 +132,7 @@ def _processes(count: int) -> Iterator[list["subprocess.Popen[str]"]]:
 
 
 def _start() -> "subprocess.Popen[str]":
-    root = str(Path(weft.__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     paths = [root, os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ,

@@ -17,22 +17,30 @@ def hold_out_rows(
     """Return the rows of training, dev and test, each in rising order."""
     roots = roots_of([measures.side(n) for n in range(measures.num_sides)])
     count = len(roots)
-    counted = ~np.array(made, np.bool_) if made else np.ones(count, np.bool_)
+    counted = np.ones(count, np.bool_)
+    if made:
+        counted = ~np.array(made, np.bool_)
     sizes = np.bincount(roots[counted], minlength=count)
-    first = np.full(count, np.iinfo(np.uint64).max, np.uint64)
-    np.minimum.at(first, roots[counted], measures.order[counted])
+    last = np.iinfo(np.uint64).max
+    first = np.full(count, last, np.uint64)
+    places = measures.order
+    np.minimum.at(first, roots[counted], places[counted])
     groups = np.flatnonzero(sizes)
-    order = groups[np.argsort(first[groups], kind="stable")]
+    by_first = np.argsort(first[groups], kind="stable")
+    order = groups[by_first]
     test, order = _take(order, sizes, test_size)
     dev, order = _take(order, sizes, dev_size)
-    is_held = np.zeros(count, np.bool_)
-    is_held[[*dev, *test]] = True
-    train = np.flatnonzero(~is_held[roots])
-    parts = [np.flatnonzero(_marked(part, roots) & counted) for part in (dev, test)]
-    return train, parts[0], parts[1]
+    is_test = _is_in(test, roots)
+    is_dev = _is_in(dev, roots)
+    return (
+        np.flatnonzero(~(is_test | is_dev)),
+        np.flatnonzero(is_dev & counted),
+        np.flatnonzero(is_test & counted),
+    )
 
 
-def _marked(groups: Sequence[int], roots: Positions) -> Flags:
+def _is_in(groups: Sequence[int], roots: Positions) -> Flags:
+    """Return whether each row is of one of these groups."""
     is_taken = np.zeros(len(roots), np.bool_)
     is_taken[list(groups)] = True
     return is_taken[roots]
@@ -48,7 +56,7 @@ def roots_of(sides: Sequence[Hashes]) -> Positions:
     while True:
         before = roots
         for group in groups:
-            least = np.full(int(group.max(initial=0)) + 1, count)
+            least = np.full(count, count)
             np.minimum.at(least, group, roots)
             roots = least[group]
         roots = roots[roots]
@@ -66,9 +74,10 @@ def _take(order: Positions, sizes: Positions, size: int) -> tuple[list[int], Pos
         for place, group in enumerate(order):
             if not room:
                 break
-            if sizes[group] <= min(largest, room):
+            size_of_group = int(sizes[group])
+            if size_of_group <= min(largest, room):
                 taken.append(int(group))
-                room -= int(sizes[group])
+                room -= size_of_group
                 is_left[place] = False
         order = order[is_left]
     return taken, order

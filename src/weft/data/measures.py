@@ -5,12 +5,12 @@ from them is the same as from the texts themselves, as far as two different rows
 bits. They lie on disk, and are read when they are asked for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,13 @@ Positions = npt.NDArray[np.int64]
 STRETCH = 50_000  # rows of a task
 _SIGNED = 16  # bytes of a row's hash in a signature
 _UNORDERED = 0  # the seed where rows are not held out
+
+
+class Kind(NamedTuple):
+    """The numbers that a kind of hashes has for each row."""
+
+    dtype: np.dtype[Any] = np.dtype(np.uint64)
+    width: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,9 @@ class Measures:
         return self._read("sketch")
 
     def _read(self, name: str) -> Any:
-        mapped = np.load(self.home.path / f"{name}.npy", mmap_mode="r")
+        mapped = np.load(
+            self.home.path / f"{name}.npy", mmap_mode="r", allow_pickle=False
+        )
         rows = slice(None) if self.chosen is None else self.chosen
         return np.array(mapped[rows])
 
@@ -79,16 +88,27 @@ def measure(columns: Sequence[Column], seed: int = _UNORDERED) -> Measures:
     """Measure the rows of columns; `seed` is that of their order."""
     home = Home()
     count = len(columns[0])
-    for name, (dtype, *shape) in _kinds(len(columns)).items():
-        path = home.path / f"{name}.npy"
-        np.lib.format.open_memmap(path, "w+", dtype, (count, *shape)).flush()
-    described = [describe(column, home.path, n) for n, column in enumerate(columns)]
-    tasks = [
-        {"columns": described, "seed": seed, "folder": str(home.path), **stretch}
-        for stretch in stretches(count)
-    ]
+    for name, kind in _kinds(len(columns)).items():
+        _make_room(home.path / f"{name}.npy", count, kind)
+    common = {
+        "columns": describe(columns, home.path),
+        "seed": seed,
+        "folder": str(home.path),
+    }
+    tasks = [{**common, **stretch} for stretch in stretches(count)]
     work("measure", measure_stretch, tasks, "rows")
     return Measures(home, len(columns))
+
+
+def _make_room(path: Path, count: int, kind: Kind) -> None:
+    """Write a file for so many rows, which the processes fill."""
+    shape = (count, *kind.width)
+    np.lib.format.open_memmap(
+        path,
+        mode="w+",
+        dtype=kind.dtype,
+        shape=shape,
+    )
 
 
 def stretches(count: int) -> list[Task]:
@@ -98,56 +118,75 @@ def stretches(count: int) -> list[Task]:
     return [{"first": first, "last": last} for first, last in pairwise(ends)]
 
 
-def _kinds(num_sides: int) -> dict[str, tuple[Any, ...]]:
-    """Return the type and the width of each kind of hashes."""
-    kinds: dict[str, tuple[Any, ...]] = {
-        f"side{number}": (np.uint64,) for number in range(num_sides)
-    }
-    kinds |= {"row": (np.uint64,), "order": (np.uint64,)}
-    kinds["signed"] = (np.dtype(">u8"), _SIGNED // 8)
-    kinds |= {f"band{number}": (np.uint64,) for number in range(BANDS)}
-    return {**kinds, "sketch": (np.uint8, SKETCH)}
+def _kinds(num_sides: int) -> dict[str, Kind]:
+    """Return the kinds of hashes, by the names of their files."""
+    names = [
+        *(f"side{number}" for number in range(num_sides)),
+        *(f"band{number}" for number in range(BANDS)),
+        "row",
+        "order",
+    ]
+    kinds = dict.fromkeys(names, Kind())
+    kinds["signed"] = Kind(np.dtype(">u8"), (_SIGNED // 8,))
+    kinds["sketch"] = Kind(np.dtype(np.uint8), (SKETCH,))
+    return kinds
 
 
-def describe(column: Column, folder: Path, number: int) -> list[str]:
-    """Name the files of a column for another process; the numbers of its rows are written into
+def describe(columns: Sequence[Column], folder: Path) -> list[list[str]]:
+    """Name the files of columns for another process; the numbers of their rows are written into
     `folder`.
     """
-    if column.rows is None:
-        return [str(column.path)]
-    rows = folder / f"rows{number}.npy"
-    np.save(rows, column.rows, allow_pickle=False)
-    return [str(column.path), str(rows)]
+    described = []
+    for number, column in enumerate(columns):
+        files = [str(column.path)]
+        if column.rows is not None:
+            rows = folder / f"rows{number}.npy"
+            np.save(rows, column.rows, allow_pickle=False)
+            files.append(str(rows))
+        described.append(files)
+    return described
 
 
 def open_stretch(described: Sequence[str], first: int, last: int) -> list[str]:
     """Read a stretch of a column that another process has described."""
     path, *rows = described
-    chosen = np.load(rows[0], mmap_mode="r") if rows else None
-    return Column(Path(path), chosen)[first:last]
+    chosen = None
+    if rows:
+        chosen = np.load(rows[0], mmap_mode="r", allow_pickle=False)
+    column = Column(Path(path), chosen)
+    return column[first:last]
 
 
 def measure_stretch(task: Task) -> None:
     """Measure a stretch of columns, and write it."""
-    first, last = task["first"], task["last"]
+    first = task["first"]
+    last = task["last"]
+    folder = Path(task["folder"])
     columns = [open_stretch(each, first, last) for each in task["columns"]]
-    folded = [list(map(fold, column)) for column in columns]
-    found: dict[str, npt.NDArray[Any]] = {}
-    for number, column in enumerate(folded):
-        found[f"side{number}"] = hash_texts(column)
-    found["row"] = hash_texts(map("\t".join, zip(*folded, strict=True)))
-    order = [keyed_hash(task["seed"], *row)[:8] for row in zip(*folded, strict=True)]
-    found["order"] = np.frombuffer(b"".join(order), ">u8")
-    signed = b"".join(map(hash_row, zip(*columns, strict=True)))
-    found["signed"] = np.frombuffer(signed, ">u8").reshape(-1, _SIGNED // 8)
-    bands, found["sketch"] = sketch(folded)
-    for number in range(BANDS):
-        found[f"band{number}"] = bands[:, number]
-    for name, values in found.items():
-        path = Path(task["folder"]) / f"{name}.npy"
-        whole = np.load(path, mmap_mode="r+")
+    for name, values in _hashes_of(columns, task["seed"]):
+        path = folder / f"{name}.npy"
+        whole = np.load(path, mmap_mode="r+", allow_pickle=False)
         whole[first:last] = values
         whole.flush()
+
+
+def _hashes_of(
+    columns: Sequence[Sequence[str]], seed: int
+) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Yield each kind of hashes of rows."""
+    signed = b"".join(map(hash_row, zip(*columns, strict=True)))
+    yield "signed", np.frombuffer(signed, ">u8").reshape(-1, _SIGNED // 8)
+    folded = [list(map(fold, column)) for column in columns]
+    for number, column in enumerate(folded):
+        yield f"side{number}", hash_texts(column)
+    rows = list(zip(*folded, strict=True))
+    yield "row", hash_texts(map("\t".join, rows))
+    order = [keyed_hash(seed, *row)[:8] for row in rows]
+    yield "order", np.frombuffer(b"".join(order), ">u8")
+    bands, sketches = sketch(folded)
+    yield "sketch", sketches
+    for number in range(BANDS):
+        yield f"band{number}", bands[:, number]
 
 
 def hash_texts(texts: Iterable[str]) -> Hashes:

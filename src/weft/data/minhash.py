@@ -37,6 +37,8 @@ _MULTIPLIERS = np.frombuffer(
     b"".join(blake2b(bytes([n]), digest_size=8).digest() for n in range(SKETCH)), "<u8"
 ).astype(np.uint64) | np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_HIGH = np.uint64(56)
+_HALF = np.uint64(29)
 
 
 def words_in(folded: str) -> list[str]:
@@ -51,20 +53,27 @@ def sketch(folded: Sequence[Sequence[str]]) -> tuple[Hashes, Bytes]:
     is_long = np.zeros(len(folded[0]), np.bool_)
     for place, side in enumerate(folded):
         words = list(map(words_in, side))
-        is_long |= np.fromiter(map(len, words), np.int64, len(words)) >= MIN_WORDS
+        is_long |= _lens(words) >= MIN_WORDS
         # a word of one side is another than that of the other
-        own = [[f"{place}{word}" for word in row] for row in words]
-        lists.append(own)
+        lists.append([_of_side(place, row) for row in words])
     rows = [list(chain.from_iterable(row)) for row in zip(*lists, strict=True)]
-    counts = np.fromiter(map(len, rows), np.int64, len(rows))
+    counts = _lens(rows)
     each = chain.from_iterable(rows)
     ids = np.fromiter(
         (numbers.setdefault(word, len(numbers)) for word in each),
-        np.int64,
-        int(counts.sum()),
+        dtype=np.int64,
+        count=int(counts.sum()),
     )
-    hashes = _hashed(list(numbers))[ids]
-    return _sketched(hashes, counts, is_long & (counts > 0))
+    hashes = _hashed(list(numbers))
+    return _sketched(hashes[ids], counts, is_long)
+
+
+def _of_side(place: int, words: Sequence[str]) -> list[str]:
+    return [f"{place}{word}" for word in words]
+
+
+def _lens(rows: Sequence[Sequence[str]]) -> Positions:
+    return np.fromiter(map(len, rows), np.int64, len(rows))
 
 
 def _hashed(words: Sequence[str]) -> Hashes:
@@ -76,8 +85,9 @@ def _hashed(words: Sequence[str]) -> Hashes:
 def _sketched(
     hashes: Hashes, counts: Positions, is_told: npt.NDArray[np.bool_]
 ) -> tuple[Hashes, Bytes]:
-    bands = np.zeros((len(counts), BANDS), np.uint64)
-    kept = np.zeros((len(counts), SKETCH), np.uint8)
+    size = len(counts)
+    bands = np.zeros((size, BANDS), np.uint64)
+    kept = np.zeros((size, SKETCH), np.uint8)
     told = np.flatnonzero(is_told)
     if not len(told):
         return bands, kept
@@ -85,11 +95,13 @@ def _sketched(
     lens = counts[told]
     starts = np.cumsum(lens) - lens
     for number, multiplier in enumerate(_MULTIPLIERS):
-        least = np.minimum.reduceat(hashes * multiplier, starts)
-        kept[told, number] = (least * _MIX) >> np.uint64(56)
+        in_order = hashes * multiplier
+        least = np.minimum.reduceat(in_order, starts)
+        kept[told, number] = (least * _MIX) >> _HIGH
         band = number // _ORDERS
-        mixed = (bands[told, band] ^ least) * _MIX
-        bands[told, band] = mixed ^ (mixed >> np.uint64(29))
+        before = bands[told, band]
+        mixed = (before ^ least) * _MIX
+        bands[told, band] = mixed ^ (mixed >> _HALF)
     return bands, kept
 
 
@@ -107,20 +119,31 @@ def near_rows(
     near: dict[int, int] = {}
     for band in range(BANDS):
         keys = bands(band)
-        order = np.argsort(keys, kind="stable")
-        sorted_keys = keys[order]
-        is_first = np.ones(len(order), np.bool_)
-        is_first[1:] = sorted_keys[1:] != sorted_keys[:-1]
-        begins = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
-        earlier = order[begins]
-        agreed = (sketches[order] == sketches[earlier]).sum(1)
-        is_candidate = (sorted_keys != _NONE) & (agreed >= _LEAST_AGREED)
-        is_candidate &= same[order] != same[earlier]
-        for place in np.flatnonzero(is_candidate).tolist():
-            later, first = int(order[place]), int(earlier[place])
-            if later not in near and are_near(read(later), read(first)):
-                near[later] = first
+        first = first_of_equals(keys)
+        later = np.arange(len(first))
+        is_candidate = (first != later) & (keys != _NONE)
+        is_candidate &= same != same[first]
+        chosen = np.flatnonzero(is_candidate)
+        agreed = sketches[chosen] == sketches[first[chosen]]
+        chosen = chosen[agreed.sum(1) >= _LEAST_AGREED]
+        for row in chosen.tolist():
+            other = int(first[row])
+            if row not in near and are_near(read(row), read(other)):
+                near[row] = other
     return near
+
+
+def first_of_equals(keys: Hashes) -> Positions:
+    """Find for each row the first that has the same key."""
+    order = np.argsort(keys, kind="stable")
+    in_order = keys[order]
+    place = np.arange(len(order))
+    is_same = in_order[1:] == in_order[:-1]
+    place[1:][is_same] = 0
+    begins = np.maximum.accumulate(place)
+    first = np.empty(len(order), np.int64)
+    first[order] = order[begins]
+    return first
 
 
 def are_near(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -131,8 +154,12 @@ def are_near(one: Sequence[str], other: Sequence[str]) -> bool:
 def _is_near(one: str, other: str) -> bool:
     if one == other:
         return True
-    words, others = set(words_in(one)), set(words_in(other))
+    words = set(words_in(one))
+    others = set(words_in(other))
     if min(len(words), len(others)) < MIN_WORDS - 1:
         return False
     alone = max(len(words - others), len(others - words))
-    return alone < _ONE_WORD or len(words & others) >= _ALIKE * len(words | others)
+    if alone < _ONE_WORD:
+        return True
+    shared = len(words & others)
+    return shared >= _ALIKE * len(words | others)

@@ -54,10 +54,14 @@ class IdRows:
 
     def lists(self) -> list[list[int]]:
         """Return the rows as lists."""
-        starts = self.starts.tolist()
         ends = np.cumsum(self.lens).tolist()
         ids = self.ids.tolist()
-        return [ids[a:b] for a, b in zip(starts, ends, strict=True)]
+        rows = []
+        start = 0
+        for end in ends:
+            rows.append(ids[start:end])
+            start = end
+        return rows
 
     def chosen(self, rows: npt.NDArray[np.int64]) -> "IdRows":
         """Return the rows with these numbers, in this order."""
@@ -149,18 +153,12 @@ class WordEncoder:
     def _learn(self) -> int:
         """Encode the words that were not known; return how many they are."""
         new = self._numbers.taken()
-        first = [word[1:] for word in new if word.startswith(_FIRST)]
-        spaced = [f" {word}" for word in new if not word.startswith(_FIRST)]
-        is_first = np.array([word.startswith(_FIRST) for word in new], np.bool_)
-        parts = [
-            (np.flatnonzero(is_first), encode_whole(self._inside, first)),
-            (np.flatnonzero(~is_first), encode_whole(self._inside, spaced)),
-        ]
-        own = _woven(parts, len(new))
-        self._known = IdRows(
-            np.concatenate([self._known.ids, own.ids]),
-            np.concatenate([self._known.lens, own.lens]),
-        )
+        standing = list(map(_as_standing, new))
+        own = encode_whole(self._inside, standing)
+        before = self._known
+        ids = [before.ids, own.ids]
+        lens = [before.lens, own.lens]
+        self._known = IdRows(np.concatenate(ids), np.concatenate(lens))
         return len(new)
 
     def _forget(self, is_other_text: bool) -> None:
@@ -173,6 +171,11 @@ class WordEncoder:
         self._numbers.shorten(most)
         lens = self._known.lens[:most]
         self._known = IdRows(self._known.ids[: int(lens.sum())].copy(), lens.copy())
+
+
+def _as_standing(word: str) -> str:
+    """Return a word as it stands in a text: at its beginning, or behind a space."""
+    return word[1:] if word.startswith(_FIRST) else f" {word}"
 
 
 class _Numbers(dict[str, int]):

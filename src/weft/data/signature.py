@@ -39,10 +39,13 @@ def signature(
 
 def signature_of(hashed: npt.NDArray[np.uint64]) -> str:
     """Write the same of rows whose hashes are known, two big-endian numbers each (rows, 2)."""
-    in_order = hashed[np.lexsort((hashed[:, 1], hashed[:, 0]))]
-    parts = {"data": in_order, "order": hashed}
-    short = {name: _short([rows.tobytes()]) for name, rows in parts.items()}
-    return f"data:{short['data']}|rules:{RULES}|order:{short['order']}"
+    high = hashed[:, 0]
+    low = hashed[:, 1]
+    order = np.lexsort((low, high))
+    in_order = hashed[order]
+    data = _short([in_order.tobytes()])
+    as_given = _short([hashed.tobytes()])
+    return f"data:{data}|rules:{RULES}|order:{as_given}"
 
 
 def _hash_tokenizer(tokenizer: Tokenizer) -> bytes:

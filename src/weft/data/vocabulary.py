@@ -32,7 +32,8 @@ from weft.data.unigram import learn_unigram, unigram_vocabulary
 from weft.errors import DataError
 
 MAX_TRAINING_TEXTS = 2_000_000
-MAX_TRAINING_CHARACTERS = 200_000_000
+# as many as a vocabulary of subwords needs; more takes longer and changes hardly a piece
+MAX_TRAINING_CHARACTERS = 50_000_000
 LONGEST_PART = 10_000  # characters of a document that are learned from as one text
 # letters of a learned piece; longer ones would only repeat whole sentences
 LONGEST_PIECE = 64

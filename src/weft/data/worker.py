@@ -12,7 +12,7 @@ JOBS: dict[str, Job] = {"check": check_stretch, "measure": measure_stretch}
 
 
 def main() -> None:
-    """Work until there are no more tasks, or the process that gives them has gone.
+    """Serve until there are no more tasks, or the process that gives them has gone.
 
     An error ends the process: the other one does the task again, and finds the error itself.
     """

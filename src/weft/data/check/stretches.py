@@ -49,7 +49,7 @@ from weft.data.measures import (
     open_stretch,
     stretches,
 )
-from weft.data.minhash import near_rows
+from weft.data.minhash import first_of_equals, near_rows
 from weft.data.split import fold
 
 
@@ -87,9 +87,8 @@ def _by_stretch(
         numbers = np.asarray(getattr(text, name), np.int32)
         np.save(home.path / f"{name}.npy", numbers, allow_pickle=False)
     columns = _columns(text)
-    described = [describe(column, home.path, n) for n, column in enumerate(columns)]
     common = {
-        "columns": described,
+        "columns": describe(columns, home.path),
         "folder": str(home.path),
         "files": text.files,
         "by_unit": sorted(text.by_unit),
@@ -117,7 +116,9 @@ def check_stretch(task: Task) -> None:
     folder = Path(task["folder"])
     src, tgt = (open_stretch(each, first, last) for each in task["columns"])
     lines, file_of = (
-        np.load(folder / f"{name}.npy", mmap_mode="r")[first:last].tolist()
+        np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)[
+            first:last
+        ].tolist()
         for name in ("lines", "file_of")
     )
     src_lang, tgt_lang = task["languages"]
@@ -132,7 +133,7 @@ def check_stretch(task: Task) -> None:
         tgt_lang=tgt_lang,
         by_unit=frozenset(task["by_unit"]),
     )
-    model = SideModel.from_array(np.load(folder / "model.npy"))
+    model = SideModel.from_array(np.load(folder / "model.npy", allow_pickle=False))
     pairs = PairText(text, model)
     scripts = [Counter[str](side) for side in task["scripts"]]
     found = (look_at_sides(pairs), look_at_writing(pairs, scripts))
@@ -227,12 +228,7 @@ def _repeated(text: ParallelText, measures: Measures, rows: Rows) -> Iterator[Fi
 
 def _again(hashes: "np.ndarray[Any, np.dtype[np.uint64]]") -> Mapping[int, int]:
     """Find the rows whose hash has occurred before, in their order, and where it did first."""
-    order = np.argsort(hashes, kind="stable")
-    is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = hashes[order[1:]] != hashes[order[:-1]]
-    begins = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
-    first = np.empty(len(order), np.int64)
-    first[order] = order[begins]
+    first = first_of_equals(hashes)
     later = np.flatnonzero(first != np.arange(len(first)))
     return dict(zip(later.tolist(), first[later].tolist(), strict=True))
 

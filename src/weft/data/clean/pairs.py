@@ -5,6 +5,7 @@ row that is dropped changes what is usual in the text. So to clean what was clea
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from weft.console import stages
 from weft.data.check.finding import Finding
