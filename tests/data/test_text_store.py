@@ -11,6 +11,7 @@ import pytest
 
 from weft.config import SideSection
 from weft.data import store as store_module
+from weft.data.rows import IdRows
 from weft.data.store import EMPTY, TextStore, prepare_text_store
 from weft.data.tokenizer import Tokenizer, train_tokenizer
 from weft.errors import DataError, FolderError
@@ -30,9 +31,9 @@ class _Letters:
         self.batches: list[list[str]] = []
         self.alone: list[str] = []
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_rows(self, texts: Sequence[str]) -> IdRows:
         self.batches.append(list(texts))
-        return [[ord(c) for c in text] for text in texts]
+        return IdRows.of([[ord(c) for c in text] for text in texts])
 
     def encode_long(self, text: str) -> list[int]:
         self.alone.append(text)

@@ -115,7 +115,12 @@ def test_what_is_meant_is_marked_in_each_column() -> None:
 def test_the_worst_are_named_and_shown_where_some_are_worse() -> None:
     rows = Rows(100, "rows", lambda i: f"t.tsv:{i + 1}", lambda i: (f"text {i}",))
     (finding,) = rows.shares(
-        [3, 4, 5], "odd", "something odd", "look", 0.1, worst=[5, 3, 4]
+        [3, 4, 5],
+        "odd",
+        "something odd",
+        "look",
+        0.1,
+        badness={3: 2.0, 4: 1.0, 5: 3.0}.__getitem__,
     )
     assert (
         finding.message == "t.tsv:6: something odd (3 rows, 3.0 %; the worst is shown)"
