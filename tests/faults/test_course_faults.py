@@ -6,7 +6,6 @@ import json
 import re
 import signal
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,12 @@ from .test_checkpoint_faults import one_of_each
 pytestmark = pytest.mark.long
 
 STEPS = ("pairs", "reverse", "forward-1")
-MADE = "forward-made-1.tsv"
+MADE = ("forward-again-1.tsv", "forward-made-1.tsv")
 # an operation of each step, and the stage that verdict.json then names
 STAGES = {
     "step 1 of 5, pairs": "os.rename run/course/pairs/run/checkpoints/latest",
     "step 2 of 5, reverse": "between",
-    "step 4 of 5, forward-made-1": f"os.rename run/course/{MADE}",
+    "step 4 of 5, forward-made-1": f"os.rename run/course/{MADE[1]}",
     "step 5 of 5, forward-1": "os.rename run/course/forward-1/run/checkpoints/latest",
     "publishing": "os.rename model.safetensors",
 }
@@ -33,12 +32,21 @@ STAGES = {
 def run_course(
     tiny_run: Run, write_pairs: Callable[[int], str], tmp_path_factory: Any
 ) -> Run:
-    """Take the steps of a course of 8 updates each."""
+    """Take the steps of a course of 40 updates each, after which a beam comes to an end."""
     mono = tmp_path_factory.mktemp("mono") / "news.txt"
     rows = Path(write_pairs(20)).read_text("utf-8").split("\n")[:-1]
     sentences = [f"{row.split(chr(9))[1][:-1]} heute.\n" for row in rows]
     mono.write_text("".join(sentences), "utf-8")
-    return partial(tiny_run, mono=[f"de={mono}"])
+    longer = (
+        "training.max_steps=40",
+        "training.save_every=20",
+        "training.eval_every=40",
+    )
+
+    def run(out: Path, **asked: Any) -> Any:
+        return tiny_run(out, *longer, mono=[f"de={mono}"], **asked)
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +66,9 @@ def unlike(out: Path, other: Path) -> list[str]:
         for name in differences(out / course / step, other / course / step)
     ]
     found += [n for n in differences(out, other) if not n.startswith("run/course/")]
-    if (out / course / MADE).read_bytes() != (other / course / MADE).read_bytes():
-        found.append(MADE)
+    for name in MADE:
+        if (out / course / name).read_bytes() != (other / course / name).read_bytes():
+            found.append(name)
     return [*found, *map(str, out.rglob(".weft-tmp-*"))]
 
 
@@ -117,4 +126,4 @@ def test_the_record_says_the_same_but_for_time(whole: Undisturbed) -> None:
         "forward-made-1",
         "forward-1",
     ]
-    assert all(step["seconds"] > 0 for step in record["steps"].values())
+    assert all(step["seconds"] >= 0 for step in record["steps"].values())
