@@ -26,7 +26,7 @@ numbers := tests/model tests/decoding tests/predict tests/engine
 others := tests $(addprefix --ignore ,$(foreach session,$(filter-out others,$(SESSIONS)),$($(session))))
 
 test: $(READY)
-	$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(addprefix test-,$(SESSIONS)) style
+	$(MAKE) -k -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(addprefix test-,$(SESSIONS)) style
 
 $(addprefix test-,$(SESSIONS)): test-%: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not long" $($*)

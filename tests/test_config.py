@@ -156,6 +156,23 @@ def test_values_are_shown_as_a_recipe_has_them() -> None:
     ]
 
 
+def test_a_fault_of_a_mixture_is_named_with_its_number() -> None:
+    mixtures = [
+        {"until": 80, "weights": {"bible": -3}},
+        {"weights": {"bible": "half"}},
+        {"until": 1.0, "weigths": {}},
+    ]
+    with pytest.raises(UsageError) as caught:
+        build_recipe({"data": {"mixtures": mixtures}})
+    assert str(caught.value).split("\n") == [
+        "recipe: data.mixtures, number 1: until = 80: must be a number above 0 and at most 1",
+        "recipe: data.mixtures, number 1: weights.bible = -3: must be a number from 0 to 1,000",
+        "recipe: data.mixtures, number 2: lacks until",
+        "recipe: data.mixtures, number 2: weights.bible = 'half': must be a number from 0 to 1,000",
+        "recipe: data.mixtures, number 3: unknown key weigths; it has until or weights",
+    ]
+
+
 @pytest.mark.parametrize(
     ("key", "nearest"),
     [

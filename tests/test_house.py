@@ -114,7 +114,7 @@ data.label_batches: data.batches data.store data.tokenizer
 data.directions: config data.corpus data.formats data.languages data.train_text
 data.texts: config data.base data.builtin data.check data.corpus data.directions data.documents data.glossary\
  data.labelled\
- data.signature data.split data.train_text
+ data.signature data.sources data.split data.train_text
 data.checkup: config data.base data.check data.corpus data.directions data.documents data.labelled\
  data.texts\
  data.train_text

@@ -47,6 +47,7 @@ trees = st.dictionaries(
     max_size=4,
 )
 known_settings = st.sampled_from(DOTTED)
+LISTS_OF_ANY_LENGTH = {"data.mixtures"}
 
 
 def assert_readable(error: UsageError, where: str = "recipe") -> None:
@@ -109,9 +110,15 @@ def test_C1_any_file_is_a_recipe_or_a_usage_error(
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sets(known_settings, min_size=1, max_size=6))
+@given(
+    st.sets(
+        known_settings.filter(lambda key: key not in LISTS_OF_ANY_LENGTH),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_C1_each_wrong_value_is_listed(wrong: set[str]) -> None:
-    """An empty list is a wrong value for every key."""
+    """An empty list is a wrong value for every other key."""
     tree: dict[str, dict[str, Any]] = {}
     for dotted in wrong:
         section, key = dotted.split(".")

@@ -391,6 +391,8 @@ def test_M3_a_config_without_a_key(folder: Path) -> None:
         "takes_terms",
         "takes_match",
         "known_words",
+        "marks",
+        "directions",
     }
     for key in tree:
         if key not in later:

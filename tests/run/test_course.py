@@ -417,6 +417,11 @@ def test_what_has_no_meaning_is_refused(
     request = Request(load_recipe(), out, train=(TrainText(pairs),))
     with pytest.raises(UsageError, match="the pairs are en to de; give text in one"):
         train_in_steps(request, french)
+    english = MonoUse((MonoText("en", str(mono)),))
+    with pytest.raises(
+        DataError, match="are like the de of the pairs; is it --mono de"
+    ):
+        train_in_steps(request, english)
     same = replace(request, train=(TrainText(f"{mono},{mono}"),))
     paraphrases = load_recipe(None, ["data.src_lang=de", "data.tgt_lang=de"])
     with pytest.raises(UsageError, match="both sides of the pairs are de"):

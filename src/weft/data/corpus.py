@@ -535,6 +535,7 @@ def _common(parts: Sequence[ParallelText], key: str) -> str:
             f"{','.join(files)} is {tag}" for tag, files in reversed(known.items())
         )
         raise DataError(
-            f"the data differ in language: {listing}; set data.{key} if that is meant"
+            f"the data differ in language: {listing}; set data.{key} if that is meant; a model of "
+            "all these directions takes --set data.directions=each"
         )
     return min(known, key=len) if known else languages.UNKNOWN

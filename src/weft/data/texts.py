@@ -40,6 +40,7 @@ from weft.data.labelled import (
     split_labelled,
 )
 from weft.data.signature import signature, signature_of
+from weft.data.sources import mixtures_of
 from weft.data.split import MIN_PAIRS
 from weft.data.train_text import PLAIN, TrainText, names_of
 from weft.errors import DataError, UsageError
@@ -170,6 +171,8 @@ def gather_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
         texts = _turned(_builtin_pairs(data), data)
     else:
         texts = _read_pairs(data, given)
+    # what is wrong with the mixtures, before anything is learned
+    mixtures_of(texts.train, data.mixtures)
     return texts if given.glossary is None else _with_glossary(texts, data, given)
 
 

@@ -263,6 +263,11 @@ def _validated(tree: Any) -> tuple[Recipe | None, list[str]]:
 def _without_keys(
     tree: Any, paths: Set[tuple[str, ...]], here: tuple[str, ...] = ()
 ) -> Any:
+    if isinstance(tree, list):
+        return [
+            _without_keys(inner, paths, (*here, str(place)))
+            for place, inner in enumerate(tree)
+        ]
     if not isinstance(tree, Mapping):
         return tree
     return {

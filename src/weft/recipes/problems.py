@@ -27,7 +27,11 @@ def problems_of(
 ) -> list[str]:
     """Return every problem of a tree that a recipe or another closed schema refused, each once."""
     fields = _fields_of(recipe, tree)
-    problems = [_problem(problem, recipe, fields, tree) for problem in error.errors()]
+    problems = [
+        _of_section_in_list(problem, recipe, fields, tree)
+        or _problem(problem, recipe, fields, tree)
+        for problem in error.errors()
+    ]
     return list(dict.fromkeys(problems))
 
 
@@ -232,6 +236,31 @@ def _problem(
         message = problem["msg"].removeprefix("Value error, ")
         return f"{key}: {message}" if key else message
     return _wrong_value(key, schema, _at(tree, path))
+
+
+def _of_section_in_list(
+    problem: Any, recipe: type[BaseModel], fields: Mapping[str, Schema], tree: Any
+) -> str:
+    """Report a key of one of several sections, such as the mixtures; "" for anything else."""
+    path = _path(problem)
+    place = next((i for i, part in enumerate(path) if part.isdigit()), len(path))
+    outer, inner = path[:place], path[place + 1 :]
+    items = fields.get(".".join(outer), {}).get("items", {})
+    if not inner or "$ref" not in items:
+        return ""
+    number = int(path[place])
+    where = f"{'.'.join(outer)}, number {number + 1}"
+    name, *rest = inner
+    if problem["type"] == "missing":
+        return f"{where}: lacks {name}"
+    keys = _resolved(items, recipe.model_json_schema()["$defs"])["properties"]
+    if name not in keys:
+        return f"{where}: unknown key {name}; it has {_either([*keys])}"
+    schema = keys[name]
+    if rest:
+        schema = schema.get("additionalProperties", schema)
+    value = _at(_at(tree, outer)[number], inner)
+    return _wrong_value(f"{where}: {'.'.join(inner)}", schema, value)
 
 
 def _wrong_value(key: str, schema: Schema, value: Any) -> str:

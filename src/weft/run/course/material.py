@@ -10,23 +10,29 @@ from typing import Any
 import numpy as np
 
 from weft.config import TranslationRecipe
+from weft.data.base import spread
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText, fold
+from weft.data.detection import Detector
 from weft.data.formats.lines import read_lines
 from weft.data.languages import UNKNOWN
 from weft.data.masked import masked
 from weft.data.mono import MonoText, Sentences, read_mono
 from weft.data.normalize import replace_surrogates
+from weft.data.profile import learn_profiles
 from weft.data.split import keyed_hash
 from weft.data.texts import Texts, gather_pairs
 from weft.data.train_text import TrainText
-from weft.errors import UsageError
+from weft.errors import DataError, UsageError
 from weft.folder import durable
 from weft.run.request import Request
 
 # sentences of the text in one language for each pair: what more teaches is not worth its time
 MOST_MADE = 4
 _WAYS = 2  # in which a sentence is masked
+_SAMPLED = 3_000  # pairs that tell the two languages apart
+_LOOKED_AT = 200  # sentences of a text
+_MOST_OF_THE_OTHER = 0.5
 _FOR_MASKS = 4  # what random numbers are drawn for, beside those of hints and tags
 
 
@@ -150,7 +156,10 @@ def gather(request: Request, mono: Sequence[MonoText]) -> Gathered:
         own = [text for text in mono if text.is_in(langs[side])]
         return read_mono(own, *_known(texts, side))
 
-    return Gathered(texts, (of(0), of(1)))
+    read = (of(0), of(1))
+    if not request.allow_bad_data:
+        _refuse_text_of_the_other(texts.train, read)
+    return Gathered(texts, read)
 
 
 def _refuse_other_languages(mono: Sequence[MonoText], langs: tuple[str, str]) -> None:
@@ -167,6 +176,23 @@ def _refuse_other_languages(mono: Sequence[MonoText], langs: tuple[str, str]) ->
         if not any(map(text.is_in, langs)):
             raise UsageError(
                 f"--mono {text.lang}={text.data}: the pairs are {langs[0]} to {langs[1]}; give text in one of these"
+            )
+
+
+def _refuse_text_of_the_other(
+    pairs: ParallelText, mono: tuple[Sentences, Sentences]
+) -> None:
+    """Raise DataError for a text of which most sentences look like the other side of the pairs."""
+    few = pairs.sample(_SAMPLED)
+    langs = (pairs.src_lang, pairs.tgt_lang)
+    detector = Detector.of(learn_profiles([(langs[0], few.src), (langs[1], few.tgt)]))
+    for lang, other, text in zip(langs, langs[::-1], mono, strict=True):
+        lines = [text.lines[i] for i in spread(len(text.lines), _LOOKED_AT)]
+        count = sum(detector.best(line)[0] == other for line in lines)
+        if lines and count > _MOST_OF_THE_OTHER * len(lines):
+            raise DataError(
+                f"--mono {lang}=...: {count} of {len(lines)} sentences that were looked at are like the {other} of "
+                f"the pairs; is it --mono {other}=...? To use it all the same, add --allow-bad-data"
             )
 
 
