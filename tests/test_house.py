@@ -243,6 +243,7 @@ LATE = (
 )
 # Packages of an extra, loaded by name where a recipe asks for them.
 OPTIONAL = {
+    ("data.formats.parquet", "pyarrow"),
     ("documents.formats.programs.fluent", "fluent.syntax"),
     ("documents.formats.text.markdown_inline", "markdown_it"),
     ("data.nearness", "rapidfuzz.distance.Levenshtein"),

@@ -113,7 +113,7 @@ class TestReading:
         assert read_documents(path, "file").notes == []
 
     @pytest.mark.parametrize(
-        "name", ["a.csv", "a.jsonl", "a.parquet", "a.zip", "a.json.gz", "a.docx"]
+        "name", ["a.csv", "a.jsonl", "a.zip", "a.json.gz", "a.docx"]
     )
     def test_formats_that_are_not_read_are_named(
         self, tmp_path: Path, name: str

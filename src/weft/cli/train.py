@@ -153,7 +153,7 @@ def train(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Training text: pairs (TSV, CSV, TMX, XLIFF, PO, JSONL, or two files as a,b), documents, or "
+            help="Training text: pairs (TSV, CSV, TMX, XLIFF, PO, JSONL, Parquet, or two files as a,b), documents, or "
             "labelled rows (CSV, TSV, JSONL); also .gz. FILE@WEIGHT:TAG weighs and marks its pairs."
         ),
     ] = None,

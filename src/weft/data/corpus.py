@@ -35,6 +35,7 @@ from weft.data.formats.row import (
     PairRow,
     on_one_line,
 )
+from weft.data.formats.shards import shards_of
 from weft.data.formats.tsv import open_tsv
 from weft.data.held_out import hold_out_rows
 from weft.data.measures import Measures, Positions, measure
@@ -326,6 +327,12 @@ def _read_item(
     text = named if isinstance(named, TrainText) else TrainText(str(named))
     item = text.data
     paths = split_at_comma(item)
+    if len(paths) == 1 and (shards := shards_of(paths[0])):
+        parts = [
+            _read_item(replace(text, data=str(shard)), src_lang, tgt_lang)
+            for shard in shards
+        ]
+        return join_pairs(parts, src_lang, tgt_lang)
     stages.enter(f"reading {item}")
     pairs = _open_pairs(paths, (src_lang, tgt_lang))
     files = [str(path) for path in paths]

@@ -5,6 +5,7 @@ DATA is UTF-8 text, plain or packed with gzip. One chooses what ends a document:
 or files.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,13 +17,17 @@ from weft.console import stages
 from weft.data.base import Corpus, join
 from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_text
+from weft.data.formats.parquet import text_in
 from weft.data.formats.registry import FILE_TYPES
+from weft.data.formats.shards import shards_of
+from weft.data.formats.table import is_parquet, read_table
 from weft.data.split import fold, keyed_hash
 from weft.errors import DataError, UsageError
 
 Ends = Literal["blank-line", "file", "line"]
 
 BLANK = "blank"
+TEXT_COLUMN = "text"  # of files of columns
 _WANTED = "plain text for a language model"
 MIN_DOCUMENTS = 20  # below this whole documents would make too rough a share
 _NEAR_CHARS = 1_000  # within which a cut is put off to a line end
@@ -63,7 +68,8 @@ def read_documents(
         raise UsageError("no data given; name a file of text")
     if not all(str(item).strip() for item in items):
         raise UsageError("an empty name among the data; name a file")
-    return join([_read_file(Path(item), documents, raw) for item in items])
+    files = [file for item in items for file in shards_of(Path(item)) or [Path(item)]]
+    return join([_read_file(file, documents, raw) for file in files])
 
 
 def from_documents(texts: Iterable[str], name: str) -> Documents:
@@ -113,6 +119,8 @@ def _utf8(text: str) -> bytes:
 
 def _read_file(path: Path, documents: Ends, raw: bool) -> Documents:
     stages.enter(f"reading {path}")
+    if is_parquet(path):
+        return _keep(_texts_of_column(path), str(path))
     learn = "or add --set data.raw=true to train on it unchanged"
     readable = [kind for kind in FILE_TYPES.values() if kind.documents != "no"]
     accepted = [kind.name for kind in readable if raw or kind.documents == "yes"]
@@ -125,6 +133,13 @@ def _read_file(path: Path, documents: Ends, raw: bool) -> Documents:
             f"{path}: no blank line between its lines: it is one document"
         )
     return text
+
+
+def _texts_of_column(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number of each row of a file of columns, and its text: a document."""
+    for number, row in read_table(path, [TEXT_COLUMN], Counter(), []):
+        text = text_in(f"{path}:{number}", row[TEXT_COLUMN], TEXT_COLUMN)
+        yield number, text.replace("\r\n", "\n")
 
 
 def _runs_of_lines(path: Path) -> Iterator[tuple[int, str]]:

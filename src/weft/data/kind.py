@@ -21,8 +21,11 @@ from weft.data.formats.header import (
 )
 from weft.data.formats.json_object import parse_object
 from weft.data.formats.jsonl import holds_pairs
+from weft.data.formats.parquet import ColumnFile
 from weft.data.formats.registry import FileType
+from weft.data.formats.shards import shards_of
 from weft.data.formats.source import read_head
+from weft.data.formats.table import is_parquet
 from weft.errors import DataError
 
 KINDS = {
@@ -53,11 +56,11 @@ def guess_task(
         remedy = named.remedy + how_to_translate(named, Path(item))
         raise DataError(f"{item}: is {named.words}; {remedy}")
     try:
-        paths = split_at_comma(item)
+        paths = list(map(_first_file, split_at_comma(item)))
         if len(paths) == 2:
             return "translation"
         named = type_of_name(paths[0])
-        if named is not None and named.task:
+        if named is not None and (named.task or is_parquet(paths[0])):
             return _task_of(named, paths[0], (text_column, label_column))
         held = type_of(paths[0])
         lines = first_lines(paths[0])
@@ -74,6 +77,11 @@ def guess_task(
     return "translation" if is_pairs else "language-modelling"
 
 
+def _first_file(path: Path) -> Path:
+    """Return the first file of a folder of shards, else the path itself."""
+    return next(iter(shards_of(path)), path)
+
+
 def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     """Return the task of a type of files; CSV and JSON lines may hold pairs.
 
@@ -83,6 +91,8 @@ def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     wrong with it is then said as of pairs. Only its ASCII counts, in whatever encoding.
     """
     task = kind.task
+    if is_parquet(path):
+        return _task_of_columns(path, columns)
     if kind.name == "jsonl" and path.is_file():
         return "translation" if _are_objects_of_pairs(path, columns) else task
     if kind.table != "csv" or not path.is_file():
@@ -97,6 +107,16 @@ def _task_of(kind: FileType, path: Path, columns: tuple[str, str]) -> str:
     if len(names) == 2:
         is_pairs = names_a_language(names) or _hold_pairs(names, rows, columns)
     return "translation" if is_pairs else task
+
+
+def _task_of_columns(path: Path, columns: tuple[str, str]) -> str:
+    """Return the task of a file of columns, by their names."""
+    file = ColumnFile(path)
+    if set(columns) <= set(file.names):
+        return "classification"
+    if file.inner_names() or find_header(file.names, None, None) is not None:
+        return "translation"
+    return "language-modelling" if columns[0] in file.names else "translation"
 
 
 def _are_objects_of_pairs(path: Path, columns: tuple[str, str]) -> bool:

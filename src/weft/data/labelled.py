@@ -20,6 +20,7 @@ from weft.data.formats.cells import find_quoting, read_tab_separated
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.header import find_header
 from weft.data.formats.row import TOO_LONG, on_one_line
+from weft.data.formats.shards import shards_of
 from weft.data.formats.table import column_names, read_cells, read_table
 from weft.data.split import MIN_PAIRS, fold
 from weft.errors import DataError, UsageError
@@ -86,8 +87,9 @@ def read_labelled(
         else {}
     )
     parts = [
-        _read_file(Path(item), (text_column, label_column), label_separator, keys)
+        _read_file(file, (text_column, label_column), label_separator, keys)
         for item in items
+        for file in shards_of(Path(item)) or [Path(item)]
     ]
     return parts[0] if len(parts) == 1 else join(parts)
 

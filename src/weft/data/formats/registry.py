@@ -8,6 +8,7 @@ from typing import Literal
 
 from weft.data.formats.jsonl import open_jsonl
 from weft.data.formats.pairs import PairReader
+from weft.data.formats.parquet import open_parquet
 from weft.data.formats.po import open_po
 from weft.data.formats.tmx import open_tmx
 from weft.data.formats.tsv import open_csv, open_tsv
@@ -239,9 +240,10 @@ _ROWS = (
         translated=("epub",),
     ),
     FileType(
-        name="columns",
+        name="parquet",
         words="a file of columns (Parquet or Arrow)",
         remedy="write it as CSV or JSON Lines",
+        read_pairs=open_parquet,
         endings=("parquet", "arrow", "feather"),
         signatures=(b"PAR1", b"ARROW1"),
         named_first=True,

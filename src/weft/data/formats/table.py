@@ -18,6 +18,7 @@ from weft.data.formats import lines
 from weft.data.formats.cells import find_quoting, read_csv, read_tab_separated
 from weft.data.formats.filetype import type_of_name
 from weft.data.formats.json_object import first_repeated, parse_object
+from weft.data.formats.parquet import ColumnFile
 from weft.data.formats.row import TOO_LONG
 from weft.data.formats.source import open_file, read_head
 from weft.errors import DataError
@@ -51,6 +52,9 @@ def read_table(
     and line for a missing or repeated column, rows of another width than the header, quotes that do
     not close, what is no JSON object, and a table without rows.
     """
+    if is_parquet(path):
+        yield from _read_parquet(path, columns, keys, whole)
+        return
     kind = _kind(path)
     num_rows = 0
     read = (
@@ -75,6 +79,8 @@ def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
 
     Raises DataError as `read_table` does.
     """
+    if is_parquet(path):
+        return ColumnFile(path).names
     kind = _kind(path)
     dropped = Counter[str]()
     if kind == "json":
@@ -84,6 +90,28 @@ def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
         return list(parse_object(f"{path}:{number}", line))
     _, names = next(_rows(path, kind, wanted, dropped, []), (1, []))
     return [name.strip() for name in names or ()]
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is one of columns, Parquet or Arrow, by its name."""
+    named = type_of_name(path)
+    return named is not None and named.name == "parquet"
+
+
+def _read_parquet(
+    path: Path, columns: Sequence[str], keys: Mapping[str, str], whole: bool
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number of each row, from 1, and its values."""
+    with open_file(path):
+        pass  # its message names near matches
+    file = ColumnFile(path)
+    _refuse_names(str(path), file.names, columns, keys)
+    number = 0
+    for row in file.rows(file.names if whole else columns):
+        number += 1
+        yield number, row
+    if not number:
+        raise DataError(f"{path}: no row")
 
 
 def _kind(path: Path) -> str:
