@@ -44,10 +44,11 @@ folder.snapshots: folder.arrays folder.layout
 folder.model_folder: config folder.arrays folder.durable folder.layout folder.mapped folder.model_files\
  folder.profiles folder.version recipes
 
-data.column:
+data.home:
+data.column: data.home
 data.crew:
 data.minhash:
-data.measures: data.column data.crew data.minhash data.split
+data.measures: data.column data.crew data.home data.minhash data.split
 data.held_out: data.measures data.split
 data.worker: data.check data.crew data.measures
 data.base: data.column
@@ -66,8 +67,8 @@ data.formats: data.formats data.languages
 data.train_text:
 data.corpus: data.base data.column data.formats data.held_out data.languages data.measures data.split data.train_text
 data.dates: data.languages
-data.check: data.base data.check data.column data.corpus data.crew data.dates data.documents data.formats data.labelled\
- data.languages data.measures data.minhash data.numbers data.scripts data.split
+data.check: data.base data.check data.column data.corpus data.crew data.dates data.documents data.formats data.home\
+ data.labelled data.languages data.measures data.minhash data.numbers data.scripts data.split
 data.clean: config data.base data.check data.clean data.corpus data.documents data.formats data.labelled data.split
 data.clean.writing: data.clean data.corpus data.documents data.formats data.languages folder.durable\
  folder.together

@@ -200,7 +200,7 @@ class TestFormats:
             assert message.endswith(f"name each by itself: {paths[0]} {paths[1]}")
             assert len(read_pairs(paths)) == 2
 
-    def test_missing_files_name_near_matches_and_folders_are_refused(
+    def test_missing_files_name_near_matches_and_empty_folders_are_refused(
         self, tmp_path: Path
     ) -> None:
         write(tmp_path / "train.en", "a")
@@ -212,7 +212,8 @@ class TestFormats:
         )
         assert "no such files" in refusal(["a,b,c"])
         assert "next to the comma" in refusal(["a.en,"])
-        assert "is a folder" in refusal([str(tmp_path)])
+        (tmp_path / "empty").mkdir()
+        assert "is a folder" in refusal([str(tmp_path / "empty")])
         assert "does not exist" in refusal([str(tmp_path / "gone" / "train.en")])
         assert "cannot be opened" in refusal(["a\0b"])
         assert "cannot be opened" in refusal(["x" * 5000])

@@ -164,7 +164,8 @@ class TestReading:
         assert "only white space" in refusal(
             write(tmp_path / "blank", " \n\n\t"), documents
         )
-        assert "is a folder" in refusal(str(tmp_path), documents)
+        (tmp_path / "empty-one").mkdir()
+        assert "is a folder" in refusal(str(tmp_path / "empty-one"), documents)
         assert f"did you mean {tmp_path / 'blank'}?" in refusal(
             str(tmp_path / "blanc"), documents
         )

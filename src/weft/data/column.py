@@ -4,9 +4,7 @@ A corpus of many rows holds columns in place of lists, so that its memory does n
 column is written once, and read by the process that wrote it and by others of the same run.
 """
 
-import os
-import shutil
-import tempfile
+import threading
 import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +13,8 @@ from typing import overload
 
 import numpy as np
 import numpy.typing as npt
+
+from weft.data.home import Home, told_of_disk
 
 Positions = npt.NDArray[np.int64]
 
@@ -39,8 +39,9 @@ class Column(Sequence[str]):
         self._bounds: Positions = np.load(
             path.with_suffix(".npy"), mmap_mode="r", allow_pickle=False
         )
-        self._file = os.open(path, os.O_RDONLY)
-        weakref.finalize(self, os.close, self._file)
+        self._file = path.open("rb")
+        self._lock = threading.Lock()
+        weakref.finalize(self, self._file.close)
 
     def __len__(self) -> int:
         return len(self._bounds) - 1 if self.rows is None else len(self.rows)
@@ -59,8 +60,7 @@ class Column(Sequence[str]):
             row = int(self.rows[row])
         start = int(self._bounds[row])
         end = int(self._bounds[row + 1])
-        content = os.pread(self._file, end - start, start)
-        return _decode(content)
+        return _decode(self._bytes(start, end))
 
     def __iter__(self) -> Iterator[str]:
         places = range(len(self))
@@ -95,14 +95,18 @@ class Column(Sequence[str]):
             else:
                 yield from map(self.__getitem__, part)
 
+    def _bytes(self, start: int, end: int) -> bytes:
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(end - start)
+
     def _read_together(self, rows: Positions) -> Iterator[str]:
         """Read rows of the file, and what stands between them, at once."""
         first = int(rows.min())
         last = int(rows.max())
         bounds = self._bounds[first : last + 2]
         begin = int(bounds[0])
-        size = int(bounds[-1]) - begin
-        content = os.pread(self._file, size, begin)
+        content = self._bytes(begin, int(bounds[-1]))
         places = rows - first
         starts = bounds[places] - begin
         ends = bounds[places + 1] - begin
@@ -121,33 +125,28 @@ class ColumnWriter:
     def __init__(self, path: Path, home: object = None) -> None:
         self._path = path
         self._home = home
-        self._file = path.open("wb")
+        with told_of_disk():
+            self._file = path.open("wb")
         self._lens = array("I")
 
     def extend(self, texts: Iterable[str]) -> None:
         """Write texts behind those that are there."""
         contents = [text.encode("utf-8", "surrogatepass") for text in texts]
         lens = map(len, contents)
-        self._file.write(b"".join(contents))
+        with told_of_disk():
+            self._file.write(b"".join(contents))
         self._lens.extend(lens)
 
     def close(self) -> Column:
         """End the file, and open it as a column."""
-        self._file.close()
         lens = np.frombuffer(self._lens, np.uint32)
         bounds = np.zeros(len(lens) + 1, np.int64)
         np.cumsum(lens, out=bounds[1:])
         path = self._path.with_suffix(".npy")
-        np.save(path, bounds, allow_pickle=False)
+        with told_of_disk():
+            self._file.close()
+            np.save(path, bounds, allow_pickle=False)
         return Column(self._path, home=self._home)
-
-
-class Home:
-    """A folder among the system's temporary ones, which goes with the last who holds it."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="weft-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 class Growing:

@@ -24,11 +24,12 @@ Job = Callable[[Task], None]
 # set to a number, it says how many processes there are; 1 is this one alone
 VARIABLE = "WEFT_PROCESSES"
 # each process works on a core of its own
-_ONE_THREAD = {
+_SETTINGS = {
     "TOKENIZERS_PARALLELISM": "false",
     "RAYON_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONSAFEPATH": "1",  # no module of the folder that the person is in
 }
 
 
@@ -136,7 +137,7 @@ def _start() -> "subprocess.Popen[str]":
     paths = [root, os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ,
-        **_ONE_THREAD,
+        **_SETTINGS,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
     return subprocess.Popen(

@@ -5,6 +5,8 @@ from them is the same as from the texts themselves, as far as two different rows
 bits. They lie on disk, and are read when they are asked for.
 """
 
+import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.data.column import Column, Home
+from weft.data.column import Column
 from weft.data.crew import Task, work
+from weft.data.home import Home, told_of_disk
 from weft.data.minhash import BANDS, SKETCH, sketch
 from weft.data.split import fold, hash_row, keyed_hash
 
@@ -33,6 +36,11 @@ class Kind(NamedTuple):
 
     dtype: np.dtype[Any] = np.dtype(np.uint64)
     width: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of a row."""
+        return self.dtype.itemsize * math.prod(self.width)
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,7 @@ def measure(columns: Sequence[Column], seed: int = _UNORDERED) -> Measures:
         "columns": describe(columns, home.path),
         "seed": seed,
         "folder": str(home.path),
+        "count": count,
     }
     tasks = [{**common, **stretch} for stretch in stretches(count)]
     work("measure", measure_stretch, tasks, "rows")
@@ -101,14 +110,15 @@ def measure(columns: Sequence[Column], seed: int = _UNORDERED) -> Measures:
 
 
 def _make_room(path: Path, count: int, kind: Kind) -> None:
-    """Write a file for so many rows, which the processes fill."""
-    shape = (count, *kind.width)
-    np.lib.format.open_memmap(
-        path,
-        mode="w+",
-        dtype=kind.dtype,
-        shape=shape,
-    )
+    """Begin a file for so many rows, which the processes fill."""
+    header = {
+        "descr": kind.dtype.str,
+        "fortran_order": False,
+        "shape": (count, *kind.width),
+    }
+    with told_of_disk(), path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + count * kind.size)
 
 
 def stretches(count: int) -> list[Task]:
@@ -163,11 +173,15 @@ def measure_stretch(task: Task) -> None:
     last = task["last"]
     folder = Path(task["folder"])
     columns = [open_stretch(each, first, last) for each in task["columns"]]
+    kinds = _kinds(len(columns))
+    rows_behind = task["count"] - first
     for name, values in _hashes_of(columns, task["seed"]):
         path = folder / f"{name}.npy"
-        whole = np.load(path, mmap_mode="r+", allow_pickle=False)
-        whole[first:last] = values
-        whole.flush()
+        kind = kinds[name]
+        content = values.astype(kind.dtype).tobytes()
+        with told_of_disk(), path.open("r+b") as file:
+            file.seek(-rows_behind * kind.size, os.SEEK_END)
+            file.write(content)
 
 
 def _hashes_of(

@@ -83,11 +83,8 @@ def test_labels_have_the_names_that_the_file_gives(arrow: Any, tmp_path: Path) -
     columns = {"text": ["a", "b", "c"], "label": [1, 0, 1]}
     file = write_parquet(arrow, tmp_path / "l.parquet", columns, label=names)
     text = read_labelled(file)
-    assert list(text.rows()) == [
-        ("a", ("good",)),
-        ("b", ("bad",)),
-        ("c", ("good",)),
-    ]
+    assert text.texts == ["a", "b", "c"]
+    assert text.labels == [("good",), ("bad",), ("good",)]
     assert guess_task(file) == "classification"
 
 

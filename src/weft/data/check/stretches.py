@@ -40,9 +40,10 @@ from weft.data.check.pairs import (
 )
 from weft.data.check.sides import SideModel
 from weft.data.check.writing import stride_of
-from weft.data.column import Column, Home
+from weft.data.column import Column
 from weft.data.corpus import ParallelText
 from weft.data.crew import Task, work
+from weft.data.home import Home
 from weft.data.measures import (
     Measures,
     describe,

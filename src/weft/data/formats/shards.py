@@ -6,7 +6,6 @@ with it (`validation-00000-of-00002.parquet`), also in FOLDER/data.
 """
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from weft.errors import DataError
@@ -22,11 +21,13 @@ def shards_of(path: Path) -> list[Path]:
 
     Raises DataError for a folder without files, or with several splits of which none is `train`.
     """
-    if path.is_dir():
-        return _of_folder(path)
-    if path.exists() or not path.parent.is_dir():
+    try:
+        if path.is_dir():
+            return _of_folder(path)
+        is_split = not path.exists() and path.parent.is_dir()
+    except OSError:  # a name that cannot be: whoever opens it says so
         return []
-    return _of_split(path.parent, path.name)
+    return _of_split(path.parent, path.name) if is_split else []
 
 
 def _of_folder(folder: Path) -> list[Path]:
@@ -59,7 +60,7 @@ def _is_of(name: str, split: str) -> bool:
     return match is not None and match[1] == split
 
 
-def _files(folder: Path) -> Sequence[Path]:
+def _files(folder: Path) -> list[Path]:
     """Return the files of a folder but those about it, in the order of their names."""
     if not folder.is_dir():
         return []

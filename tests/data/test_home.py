@@ -1,0 +1,44 @@
+"""A temporary folder goes with who holds it, and with the next process where that was killed."""
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from weft.data.home import Home, told_of_disk
+from weft.errors import FolderError
+
+
+def test_a_folder_goes_with_the_last_who_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    home = Home()
+    (home.path / "text").write_text("a", "utf-8")
+    assert home.path.parent == tmp_path
+    del home
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fcntl")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    living = Home()
+    left = tmp_path / "weft-text-of-a-killed-one"
+    left.mkdir()
+    (left / "held").touch()
+    (left / "0.txt").write_text("a text", "utf-8")
+    other = tmp_path / "weft-text-without-a-lock"
+    other.mkdir()
+    home = Home()
+    assert set(tmp_path.iterdir()) == {living.path, other, home.path}
+
+
+def test_a_full_disk_is_said_with_what_to_do() -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(FolderError, match=r"No space left .*TMPDIR"), told_of_disk():
+        raise full
