@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from weft.data.corpus import ParallelText, read_pairs
 from weft.data.documents import read_documents
 from weft.data.formats.jsonl import open_jsonl
+from weft.data.formats.parquet import open_parquet
 from weft.data.formats.po import open_po
 from weft.data.formats.registry import FILE_TYPES
 from weft.data.formats.tmx import open_tmx
@@ -306,10 +307,25 @@ def test_documents_by_blank_line_and_by_file(
     assert read_documents(path, "file").texts == [content.replace("\r\n", "\n")]
 
 
+@fuzz
+@given(pairs=PAIRS, size=st.integers(1, 9))
+def test_columns(tmp_path: Path, pairs: list[tuple[str, str]], size: int) -> None:
+    """Of a file by pyarrow, in groups of rows."""
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    src, tgt = zip(*pairs, strict=True)
+    path = tmp_path / "t.parquet"
+    parquet.write_table(arrow.table({"en": src, "de": tgt}), path, row_group_size=size)
+    text = read_pairs([str(path)])
+    assert pairs_of(text) == [(one_line(a), one_line(b)) for a, b in pairs]
+    assert text.lines == list(range(1, len(pairs) + 1))
+
+
 def test_every_reader_of_pairs_is_among_those_above() -> None:
     """Of CSV its cells, as labelled rows."""
     readers = {kind.read_pairs for kind in FILE_TYPES.values() if kind.read_pairs}
     compared = {open_tsv, open_csv, open_tmx, open_xliff, open_po, open_jsonl}
+    compared.add(open_parquet)
     missing = "compare the new reader with a writer, in a test here, and name it"
     assert readers == compared, missing
 
