@@ -73,7 +73,7 @@ data.clean: config data.base data.check data.clean data.corpus data.documents da
 data.clean.writing: data.clean data.corpus data.documents data.formats data.languages folder.durable\
  folder.together
 data.overlap: data.split
-data.kind: data.corpus data.formats
+data.kind: data.formats data.train_text
 data.columns: config data.corpus data.formats data.kind
 data.glossary_columns: data.languages
 data.glossary: data.formats data.glossary_columns data.kept data.languages data.scripts

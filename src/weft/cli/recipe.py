@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.data.corpus import split_at_comma
 from weft.data.formats.filetype import split_ending
 from weft.data.formats.source import open_file
 from weft.data.kind import KINDS, guess_task
+from weft.data.train_text import split_at_comma
 from weft.errors import FolderError, UsageError
 from weft.folder.layout import RUNS, command_of
 from weft.folder.model_files import task_of

@@ -22,7 +22,6 @@ from weft.cli.recipe import (
 from weft.cli.streams import progress
 from weft.console import stages
 from weft.console.wording import say_lines
-from weft.data.mono import MonoText
 from weft.data.train_text import names_of, parse_texts
 from weft.errors import LeftAtOnce, UsageError
 from weft.folder.layout import RunFolder, is_finished, refuse_no_folder
@@ -200,6 +199,8 @@ def train(
     if recipe is None:
         refuse_two_sides(texts, settings)
     terms = _only_glossary(glossary or ())
+    from weft.data.mono import MonoText  # with NumPy
+
     more = tuple(map(MonoText.parse, mono or ()))
     if not more and (rounds or sample or denoise):
         raise UsageError(

@@ -12,7 +12,7 @@ from weft.cli.answer_lines import classified_line, scored_line, translated_line
 from weft.cli.answers import note_on
 from weft.cli.doubts import doubts_of
 from weft.cli.models import Translators, opened
-from weft.data.corpus import split_at_comma
+from weft.data.train_text import split_at_comma
 from weft.folder.durable import sha256_of
 from weft.folder.model_files import files_of
 

@@ -5,7 +5,6 @@ DATA is one file of a type that `formats/registry.py` has a reader of pairs for,
 files joined by a comma, each also packed with gzip.
 """
 
-import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +39,7 @@ from weft.data.formats.tsv import open_tsv
 from weft.data.held_out import hold_out_rows
 from weft.data.measures import Measures, Positions, measure
 from weft.data.split import fold
-from weft.data.train_text import PLAIN, TrainText, Worth
+from weft.data.train_text import PLAIN, TrainText, Worth, split_at_comma
 from weft.errors import DataError, UsageError
 
 __all__ = [
@@ -398,29 +397,6 @@ def _refuse_no_lines(paths: Sequence[Path]) -> None:
         accepted_type(
             path, accepted, "lines of text, as two aligned files are", remedies
         )
-
-
-def split_at_comma(item: str) -> list[Path]:
-    """Return one path, or the two that a comma joins; a file that exists may have a comma in its
-    name.
-    """
-    cuts = [i for i, character in enumerate(item) if character == ","]
-    if not item.strip():
-        raise UsageError("an empty name among the data; name a file")
-    if not cuts or os.path.exists(item):
-        return [Path(item)]
-    ways = [(item[:i].strip(), item[i + 1 :].strip()) for i in cuts]
-    both = [way for way in ways if all(way) and all(map(os.path.exists, way))]
-    if not both and len(ways) > 1:
-        raise DataError(
-            f"{item}: no such files; join exactly two aligned files with one comma"
-        )
-    way = both[0] if both else ways[0]
-    if not all(way):
-        raise DataError(
-            f"{item}: a file name is missing next to the comma; write train.en,train.de"
-        )
-    return [Path(name) for name in way]
 
 
 def _is_plain(path: Path) -> bool:

@@ -5,7 +5,6 @@ rows.
 from collections.abc import Sequence
 from pathlib import Path
 
-from weft.data.corpus import split_at_comma
 from weft.data.formats.cells import head_rows
 from weft.data.formats.filetype import (
     decode_head,
@@ -26,6 +25,7 @@ from weft.data.formats.registry import FileType
 from weft.data.formats.shards import shards_of
 from weft.data.formats.source import read_head
 from weft.data.formats.table import is_parquet
+from weft.data.train_text import split_at_comma
 from weft.errors import DataError
 
 KINDS = {

@@ -8,9 +8,10 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from weft.errors import FolderError, UsageError
+from weft.errors import DataError, FolderError, UsageError
 
 # a text that is read more often than that in an epoch is rather a mistake in typing
 MOST_WEIGHT = 1000
@@ -133,6 +134,29 @@ def parse_texts(
     return tuple(
         text if isinstance(text, TrainText) else TrainText.parse(text) for text in texts
     )
+
+
+def split_at_comma(item: str) -> list[Path]:
+    """Return one path, or the two that a comma joins; a file that exists may have a comma in its
+    name.
+    """
+    cuts = [i for i, character in enumerate(item) if character == ","]
+    if not item.strip():
+        raise UsageError("an empty name among the data; name a file")
+    if not cuts or os.path.exists(item):
+        return [Path(item)]
+    ways = [(item[:i].strip(), item[i + 1 :].strip()) for i in cuts]
+    both = [way for way in ways if all(way) and all(map(os.path.exists, way))]
+    if not both and len(ways) > 1:
+        raise DataError(
+            f"{item}: no such files; join exactly two aligned files with one comma"
+        )
+    way = both[0] if both else ways[0]
+    if not all(way):
+        raise DataError(
+            f"{item}: a file name is missing next to the comma; write train.en,train.de"
+        )
+    return [Path(name) for name in way]
 
 
 def names_of(texts: Iterable[TrainText]) -> tuple[str, ...]:
