@@ -17,7 +17,7 @@ from weft.console import stages
 from weft.data.base import Corpus, join
 from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_text
-from weft.data.formats.parquet import text_in
+from weft.data.formats.named_sides import text_in
 from weft.data.formats.registry import FILE_TYPES
 from weft.data.formats.shards import shards_of
 from weft.data.formats.table import is_parquet, read_table

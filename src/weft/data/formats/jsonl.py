@@ -9,21 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from weft.data.formats.header import Header, find_header, header_of_csv
+from weft.data.formats.header import Header, find_header
 from weft.data.formats.json_object import parse_object
 from weft.data.formats.lines import filled_lines
-from weft.data.formats.pairs import (
-    OpenPairs,
-    Sides,
-    choose_direction,
-    doubt_name,
-    other_way,
-)
+from weft.data.formats.named_sides import INNER, choose_sides, text_in
+from weft.data.formats.pairs import OpenPairs, Sides
 from weft.data.formats.row import TOO_LONG, PairRow
 from weft.errors import DataError
-
-_INNER = "translation"
-_MOST_SHOWN = 6  # keys that a message names
 
 
 def open_jsonl(path: Path, asked: Sides, named: Sides) -> OpenPairs:
@@ -32,22 +24,9 @@ def open_jsonl(path: Path, asked: Sides, named: Sides) -> OpenPairs:
     Raises DataError where nothing says which keys are the two sides.
     """
     dropped = Counter[str]()
-    wanted = (asked[0] or named[0], asked[1] or named[1])
     first = next((row for _, row in _objects(path, Counter()) if row is not None), {})
     keys = list(first)
-    header = header_of_csv(keys, *wanted)
-    if header is None:
-        shown = ", ".join(map(repr, keys[:_MOST_SHOWN])) or "none"
-        raise DataError(
-            f"{path}: its keys ({shown}) do not name the two sides; name two of them by languages (en, de), or "
-            "source and target; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
-        )
-    if named == (None, None):
-        named = (header.src_lang, header.tgt_lang)
-    pair = choose_direction(asked, named)
-    notes = doubt_name(pair, named)
-    if header.src_lang and header.tgt_lang and not any(asked):
-        notes.append(f"read as {pair[0]} to {pair[1]}; {other_way(pair)}")
+    header, pair, notes = choose_sides(path, "keys", keys, keys, asked, named)
     return OpenPairs(
         rows=read_jsonl(path, header, dropped),
         languages=pair,
@@ -85,7 +64,7 @@ def _objects(
 
 def _pair_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the object that has the sides: an inner one, where there is one."""
-    inner = row.get(_INNER)
+    inner = row.get(INNER)
     return inner if isinstance(inner, dict) else row
 
 
@@ -95,11 +74,4 @@ def _side(where: str, row: Mapping[str, Any], key: str) -> str:
         raise DataError(
             f"{where}: the key {key!r} of the first line is missing; give every line both sides"
         )
-    value = row[key]
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise DataError(f"{where}: {key!r} is no text; write it in quotes")
-    if "\0" in value:
-        raise DataError(f"{where}: {key!r} holds NUL, which is no text; take it out")
-    return value
+    return text_in(where, row[key], key, "write it in quotes")

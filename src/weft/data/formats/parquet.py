@@ -13,21 +13,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from weft.data.formats.header import header_of_csv
-from weft.data.formats.pairs import (
-    OpenPairs,
-    Sides,
-    choose_direction,
-    doubt_name,
-    other_way,
-)
+from weft.data.formats.named_sides import INNER, choose_sides, text_in
+from weft.data.formats.pairs import OpenPairs, Sides
 from weft.data.formats.row import PairRow
 from weft.errors import DataError
 from weft.packages import require
 
-_INNER = "translation"
 _ROWS = 1024  # that are in memory at a time
-_MOST_SHOWN = 6  # columns that a message names
 _FEATURES = b"huggingface"  # the key under which `datasets` describes columns
 
 
@@ -55,9 +47,9 @@ class ColumnFile:
 
     def inner_names(self) -> list[str]:
         """Return the names within the column of pairs; none where there is no such column."""
-        if _INNER not in self.names:
+        if INNER not in self.names:
             return []
-        kind = self._schema.field(_INNER).type
+        kind = self._schema.field(INNER).type
         if not self._arrow.types.is_struct(kind):
             return []
         return [kind.field(number).name for number in range(kind.num_fields)]
@@ -126,21 +118,9 @@ def open_parquet(path: Path, asked: Sides, named: Sides) -> OpenPairs:
     Raises DataError where nothing says which columns are the two sides.
     """
     file = ColumnFile(path)
-    wanted = (asked[0] or named[0], asked[1] or named[1])
     inner = file.inner_names()
-    header = header_of_csv(inner or file.names, *wanted)
-    if header is None:
-        shown = ", ".join(map(repr, file.names[:_MOST_SHOWN])) or "none"
-        raise DataError(
-            f"{path}: its columns ({shown}) do not name the two sides; name two of them by languages (en, de), or "
-            "source and target; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
-        )
-    if named == (None, None):
-        named = (header.src_lang, header.tgt_lang)
-    pair = choose_direction(asked, named)
-    notes = doubt_name(pair, named)
-    if header.src_lang and header.tgt_lang and not any(asked):
-        notes.append(f"read as {pair[0]} to {pair[1]}; {other_way(pair)}")
+    names = inner or file.names
+    header, pair, notes = choose_sides(path, "columns", file.names, names, asked, named)
     sides = (header.cells[header.src], header.cells[header.tgt])
     rows = _pairs(file, sides, is_inner=bool(inner))
     return OpenPairs(rows=rows, languages=pair, dropped=Counter(), notes=notes)
@@ -150,24 +130,11 @@ def _pairs(
     file: ColumnFile, sides: tuple[str, str], *, is_inner: bool
 ) -> Iterator[PairRow]:
     """Yield the number of each row, from 1, and its two sides."""
-    columns = [_INNER] if is_inner else list(sides)
+    columns = [INNER] if is_inner else list(sides)
     for number, row in enumerate(file.rows(columns), start=1):
         cells: Mapping[str, Any] = row
         if is_inner:
-            cells = row[_INNER] or {}
+            cells = row[INNER] or {}
         where = f"{file.path}:{number}"
         src, tgt = (text_in(where, cells.get(side), side) for side in sides)
         yield number, src, tgt
-
-
-def text_in(where: str, value: Any, column: str) -> str:
-    """Return the text of a cell; nothing where there is none. Raises DataError for what is no
-    text.
-    """
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise DataError(f"{where}: {column!r} is no text; name a column of text")
-    if "\0" in value:
-        raise DataError(f"{where}: {column!r} holds NUL, which is no text; take it out")
-    return value
