@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -93,13 +94,11 @@ def forms_of(name: str, precision: str, root: Path) -> Iterator[Form]:
     """A model of each task, in a form that has a home for one."""
     target = target_named(name)
     models = sources(root)
-    for task, ways in MODELS.items():
+    for ways in MODELS.values():
         home = next((way for way in ways if not target.why_not(models[way])), None)
         if home is None:
             continue
-        place = root / f"{name}-{precision}-{task}"
-        if not place.exists():
-            place.mkdir()
+        place = Path(mkdtemp(dir=root))
         source = models[home]
         written = target.write(source, place, Asked(precision=precision))
         source = target.compared(source)
