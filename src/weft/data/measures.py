@@ -26,7 +26,7 @@ from weft.data.split import fold, hash_row, keyed_hash
 Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 
-STRETCH = 50_000  # rows of a task
+STRETCH = 10_000  # rows of a task
 _SIGNED = 16  # bytes of a row's hash in a signature
 _UNORDERED = 0  # the seed where rows are not held out
 
@@ -104,7 +104,7 @@ def measure(columns: Sequence[Column], seed: int = _UNORDERED) -> Measures:
         "folder": str(home.path),
         "count": count,
     }
-    tasks = [{**common, **stretch} for stretch in stretches(count)]
+    tasks = [{**common, **stretch} for stretch in stretches(count, STRETCH)]
     work("measure", measure_stretch, tasks, "rows")
     return Measures(home, len(columns))
 
@@ -121,9 +121,9 @@ def _make_room(path: Path, count: int, kind: Kind) -> None:
         file.truncate(file.tell() + count * kind.size)
 
 
-def stretches(count: int) -> list[Task]:
+def stretches(count: int, size: int) -> list[Task]:
     """Divide so many rows into stretches, from `first` to `last`, which is not included."""
-    number = max(-(-count // STRETCH), 1)
+    number = max(-(-count // size), 1)
     ends = [n * count // number for n in range(number + 1)]
     return [{"first": first, "last": last} for first, last in pairwise(ends)]
 

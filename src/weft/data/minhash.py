@@ -37,6 +37,7 @@ _MULTIPLIERS = np.frombuffer(
     b"".join(blake2b(bytes([n]), digest_size=8).digest() for n in range(SKETCH)), "<u8"
 ).astype(np.uint64) | np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_LAST = np.uint64(2**64 - 1)
 _HIGH = np.uint64(56)
 _HALF = np.uint64(29)
 
@@ -48,61 +49,57 @@ def words_in(folded: str) -> list[str]:
 
 def sketch(folded: Sequence[Sequence[str]]) -> tuple[Hashes, Bytes]:
     """Return the bands (rows, BANDS) and the sketches (rows, SKETCH) of rows with these sides."""
-    numbers: dict[str, int] = {}
-    lists = []
-    is_long = np.zeros(len(folded[0]), np.bool_)
-    for place, side in enumerate(folded):
+    size = len(folded[0])
+    least = np.full((SKETCH, size), _LAST)
+    is_long = np.zeros(size, np.bool_)
+    for number, side in enumerate(folded):
         words = list(map(words_in, side))
-        is_long |= _lens(words) >= MIN_WORDS
-        # a word of one side is another than that of the other
-        lists.append([_of_side(place, row) for row in words])
-    rows = [list(chain.from_iterable(row)) for row in zip(*lists, strict=True)]
-    counts = _lens(rows)
-    each = chain.from_iterable(rows)
+        counts = np.fromiter(map(len, words), np.int64, size)
+        is_long |= counts >= MIN_WORDS
+        hashes = _hashed(words, int(counts.sum()), number)
+        _take_least(least, hashes, counts)
+    return _banded(least, is_long)
+
+
+def _hashed(words: Sequence[Sequence[str]], count: int, side: int) -> Hashes:
+    """Hash each word of a side; one of another side has another hash."""
+    numbers: dict[str, int] = {}
+    each = chain.from_iterable(words)
     ids = np.fromiter(
         (numbers.setdefault(word, len(numbers)) for word in each),
         dtype=np.int64,
-        count=int(counts.sum()),
+        count=count,
     )
-    hashes = _hashed(list(numbers))
-    return _sketched(hashes[ids], counts, is_long)
+    salt = bytes([side])
+    contents = (word.encode("utf-8", "surrogatepass") for word in numbers)
+    digests = (blake2b(one, digest_size=8, salt=salt).digest() for one in contents)
+    hashes = np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+    return hashes[ids]
 
 
-def _of_side(place: int, words: Sequence[str]) -> list[str]:
-    return [f"{place}{word}" for word in words]
-
-
-def _lens(rows: Sequence[Sequence[str]]) -> Positions:
-    return np.fromiter(map(len, rows), np.int64, len(rows))
-
-
-def _hashed(words: Sequence[str]) -> Hashes:
-    contents = (word.encode("utf-8", "surrogatepass") for word in words)
-    digests = (blake2b(content, digest_size=8).digest() for content in contents)
-    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
-
-
-def _sketched(
-    hashes: Hashes, counts: Positions, is_told: npt.NDArray[np.bool_]
-) -> tuple[Hashes, Bytes]:
-    size = len(counts)
-    bands = np.zeros((size, BANDS), np.uint64)
-    kept = np.zeros((size, SKETCH), np.uint8)
-    told = np.flatnonzero(is_told)
-    if not len(told):
-        return bands, kept
-    hashes = hashes[np.repeat(is_told, counts)]
-    lens = counts[told]
+def _take_least(least: Hashes, hashes: Hashes, counts: Positions) -> None:
+    """Put in each order the first word of each row where it comes before what is there."""
+    having = np.flatnonzero(counts)
+    lens = counts[having]
     starts = np.cumsum(lens) - lens
-    for number, multiplier in enumerate(_MULTIPLIERS):
+    if not len(having):
+        return
+    for place, multiplier in zip(least, _MULTIPLIERS, strict=True):
         in_order = hashes * multiplier
-        least = np.minimum.reduceat(in_order, starts)
-        kept[told, number] = (least * _MIX) >> _HIGH
+        first = np.minimum.reduceat(in_order, starts)
+        place[having] = np.minimum(place[having], first)
+
+
+def _banded(least: Hashes, is_told: npt.NDArray[np.bool_]) -> tuple[Hashes, Bytes]:
+    """Join the first words of three orders each to a band, and keep eight bits of each."""
+    bands = np.zeros((len(is_told), BANDS), np.uint64)
+    kept = (least.T * _MIX) >> _HIGH
+    for number, first in enumerate(least):
         band = number // _ORDERS
-        before = bands[told, band]
-        mixed = (before ^ least) * _MIX
-        bands[told, band] = mixed ^ (mixed >> _HALF)
-    return bands, kept
+        mixed = (bands[:, band] ^ first) * _MIX
+        bands[:, band] = mixed ^ (mixed >> _HALF)
+    bands[~is_told] = _NONE
+    return bands, kept.astype(np.uint8)
 
 
 def near_rows(

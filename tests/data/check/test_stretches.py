@@ -7,6 +7,7 @@ import pytest
 
 from weft.data import base, column, crew, measures
 from weft.data.builtin import everyday
+from weft.data.check import stretches
 from weft.data.check.finding import Finding
 from weft.data.check.parts import examine_pairs
 from weft.data.corpus import ParallelText, read_pairs, split_off
@@ -51,7 +52,8 @@ def make_small(monkeypatch: pytest.MonkeyPatch, stretch: int) -> None:
     monkeypatch.setattr(column, "LARGE", 300)
     monkeypatch.setattr(base, "LARGE", 300)
     monkeypatch.setattr(column, "_BLOCK", 64)
-    monkeypatch.setattr(measures, "STRETCH", stretch)
+    monkeypatch.setattr(stretches, "STRETCH", stretch)
+    monkeypatch.setattr(measures, "STRETCH", 128)
 
 
 def examined(file: Path) -> tuple[ParallelText, list[Finding]]:

@@ -53,6 +53,8 @@ from weft.data.measures import (
 from weft.data.minhash import first_of_equals, near_rows
 from weft.data.split import fold
 
+STRETCH = 25_000  # rows of a task
+
 
 def look_over_large(text: ParallelText, model: SideModel) -> list[Finding]:
     """Check a large text of pairs, measured, as `look_over` does; findings come gravest first."""
@@ -96,7 +98,7 @@ def _by_stretch(
         "languages": [text.src_lang, text.tgt_lang],
         "scripts": [letters_of(side, stride_of(side)) for side in columns],
     }
-    tasks = [{**common, **stretch} for stretch in stretches(len(text))]
+    tasks = [{**common, **stretch} for stretch in stretches(len(text), STRETCH)]
     work("check", check_stretch, tasks, "pairs")
     found: list[list[Finding]] = [[], []]
     for task in tasks:

@@ -13,7 +13,7 @@ _NUM_CLOSENESS = 2 * NUM_CONTENT + 1  # sums of 0, 1 or 2 for each of them
 _CHANCE = 4.0
 _LEAST_TOGETHER = 2
 _CLOSE = 8.0  # and this many times more often still where they are close
-SLICE = 1 << 15  # lines that are scored together
+SLICE = 1 << 13  # lines that are scored together
 
 
 class Company:
