@@ -50,7 +50,6 @@ data.crew:
 data.minhash:
 data.measures: data.column data.crew data.home data.minhash data.split
 data.held_out: data.measures data.split
-data.worker: data.check data.crew data.measures
 data.base: data.column
 data.builtin: data.builtin
 data.kept:
@@ -100,13 +99,16 @@ data.merges:
 data.rows:
 data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data.places data.rows data.scripts\
  data.tokenizer_file data.vocabulary
+data.encoding: config data.column data.crew data.home data.measures data.rows data.tokenizer folder.durable
+data.learning: config data.column data.crew data.home data.measures data.tokenizer
+data.worker: data.check data.crew data.encoding data.learning data.measures
 data.spans: data.tokenizer
 data.hints: data.scripts data.tokenizer
 data.links:
 data.phrases: data.links data.scripts data.tokenizer
 data.hinting: data.corpus data.glossary data.hints data.links data.memory data.phrases data.spans data.tokenizer
 data.marks: config data.corpus data.tokenizer
-data.store: data.hinting data.marks data.rows data.tokenizer folder.durable
+data.store: data.column data.encoding data.hinting data.marks data.rows data.tokenizer folder.durable
 data.sources: config data.check data.corpus data.languages data.store data.train_text
 data.batches: data.store data.tokenizer
 data.streams: data.store data.tokenizer

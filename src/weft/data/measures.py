@@ -157,14 +157,18 @@ def describe(columns: Sequence[Column], folder: Path) -> list[list[str]]:
     return described
 
 
-def open_stretch(described: Sequence[str], first: int, last: int) -> list[str]:
-    """Read a stretch of a column that another process has described."""
+def open_column(described: Sequence[str]) -> Column:
+    """Open a column that another process has described."""
     path, *rows = described
     chosen = None
     if rows:
         chosen = np.load(rows[0], mmap_mode="r", allow_pickle=False)
-    column = Column(Path(path), chosen)
-    return column[first:last]
+    return Column(Path(path), chosen)
+
+
+def open_stretch(described: Sequence[str], first: int, last: int) -> list[str]:
+    """Read a stretch of a column that another process has described."""
+    return open_column(described)[first:last]
 
 
 def measure_stretch(task: Task) -> None:

@@ -18,6 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.console import stages
+from weft.data.column import Column
+from weft.data.encoding import (
+    EncodedSide,
+    encode_large,
+    encode_side,
+    forget_encoded,
+)
 from weft.data.hinting import Hinting
 from weft.data.marks import Marking
 from weft.data.rows import IdRows
@@ -142,15 +149,23 @@ def prepare_store(
     if hinting is not None:
         facts["key"] = _key(facts["key"], *hinting.key)
         facts["hinted"] = hinting.counts
-    chunks = _pair_chunks(*texts, name)
-    encoded = _encoded_pairs(chunks, src, tgt, _Limit(max_len, too_long), dropped)
+    path = folder / name
+    limit = _Limit(max_len, too_long)
+    if isinstance(texts[0], Column) and isinstance(texts[1], Column):
+        whole = _key(text_key, src.sha256, tgt.sha256)
+        sides = encode_large((texts[0], texts[1]), tokenizers, path, whole)
+    else:
+        sides = _encoded_sides(_pair_chunks(*texts, name), tokenizers)
+    encoded = _encoded_pairs(sides, limit, dropped)
     if hinting is not None:
         encoded = _with_hints(encoded, hinting)
     if marking is not None:
         facts["key"] = _key(facts["key"], *marking.key)
         encoded = _with_marks(encoded, marking)
-    sides = {"src_": src, "tgt_": tgt}
-    return _prepare(ParallelStore, folder / name, facts, sides, encoded, "pair")
+    by_name = {"src_": src, "tgt_": tgt}
+    store = _prepare(ParallelStore, path, facts, by_name, encoded, "pair")
+    forget_encoded(path)
+    return store
 
 
 def prepare_text_store(
@@ -292,23 +307,25 @@ class _Limit:
     reason: str
 
 
+def _encoded_sides(
+    chunks: Iterable[Sequence[tuple[str, str]]], tokenizers: Sequence[Tokenizer]
+) -> Iterator[list[EncodedSide]]:
+    """Yield the sides of each chunk of pairs as ids."""
+    for chunk in chunks:
+        sides = zip(zip(*chunk, strict=True), tokenizers, strict=True)
+        yield [encode_side(texts, tokenizer) for texts, tokenizer in sides]
+
+
 def _encoded_pairs(
-    chunks: Iterable[Sequence[tuple[str, str]]],
-    src_tokenizer: Tokenizer,
-    tgt_tokenizer: Tokenizer,
-    limit: _Limit,
-    dropped: dict[str, int],
+    parts: Iterable[Sequence[EncodedSide]], limit: _Limit, dropped: dict[str, int]
 ) -> Iterator[_Encoded]:
     """Yield the pairs that fit."""
     num_seen = 0
-    for chunk in chunks:
-        sides = zip(*chunk, strict=True)
-        tokenizers = (src_tokenizer, tgt_tokenizer)
-        pairs = zip(sides, tokenizers, strict=True)
-        encoded = [(texts, tokenizer.encode_rows(texts)) for texts, tokenizer in pairs]
-        kept = np.flatnonzero(_fit(encoded, limit, dropped))
-        yield _Encoded(num_seen + kept, [rows.chosen(kept) for _, rows in encoded])
-        num_seen += len(chunk)
+    for sides in parts:
+        kept = np.flatnonzero(_fit(sides, limit, dropped))
+        chosen = [side.rows.chosen(kept) for side in sides]
+        yield _Encoded(num_seen + kept, chosen)
+        num_seen += len(sides[0].rows)
         stages.count(num_seen, "pairs")
 
 
@@ -331,14 +348,11 @@ def _with_marks(encoded: Iterable[_Encoded], marking: Marking) -> Iterator[_Enco
 
 
 def _fit(
-    sides: Sequence[tuple[Sequence[str], IdRows]],
-    limit: _Limit,
-    dropped: dict[str, int],
+    sides: Sequence[EncodedSide], limit: _Limit, dropped: dict[str, int]
 ) -> npt.NDArray[np.bool_]:
     """Say of each pair whether it is kept; count those that are not."""
-    empty, too_long = np.zeros((2, len(sides[0][1])), np.bool_)
-    for texts, rows in sides:
-        has_text = np.fromiter(map(bool, map(str.strip, texts)), np.bool_, len(texts))
+    empty, too_long = np.zeros((2, len(sides[0].rows)), np.bool_)
+    for rows, has_text in sides:
         empty |= (rows.lens == 0) | ~has_text
         too_long |= rows.lens > limit.max_len
     dropped[EMPTY] += int(empty.sum())

@@ -60,6 +60,7 @@ __all__ = [
     "build_tokenizer",
     "build_tokenizers",
     "choose_settings",
+    "learn_sample",
     "load_tokenizer",
     "train_tokenizer",
 ]
@@ -379,7 +380,7 @@ def train_tokenizer(texts: Iterable[str], settings: SideSection) -> Tokenizer:
     sample, total = sample_texts(texts)
     # a line alone counts as a pair
     chosen = _choose(settings, count_scripts(sample), total)
-    return _learn(sample, total, chosen, settings.vocab_size, "tokenizer")
+    return learn_sample(sample, total, chosen, settings.vocab_size, "tokenizer")
 
 
 def build_tokenizer(settings: SideSection, texts: Sequence[str]) -> Tokenizer:
@@ -392,7 +393,7 @@ def build_tokenizer(settings: SideSection, texts: Sequence[str]) -> Tokenizer:
     sample, total = sample_texts(document_parts(texts))
     num_sentences = sum(map(len, texts)) // _SENTENCE
     chosen = _choose(settings, count_scripts(sample), num_sentences)
-    return _learn(sample, total, chosen, settings.vocab_size, "tokenizer")
+    return learn_sample(sample, total, chosen, settings.vocab_size, "tokenizer")
 
 
 def build_tokenizers(
@@ -412,15 +413,15 @@ def build_tokenizers(
     tgt_size = section.tgt.vocab_size
     if chosen.joint:
         both = sample_texts(chain(src, tgt))
-        joint = _learn(*both, chosen.src, src_size, "tokenizer.src")
+        joint = learn_sample(*both, chosen.src, src_size, "tokenizer.src")
         return joint, joint
     return (
-        _learn(*sample_texts(src), chosen.src, src_size, "tokenizer.src"),
-        _learn(*sample_texts(tgt), chosen.tgt, tgt_size, "tokenizer.tgt"),
+        learn_sample(*sample_texts(src), chosen.src, src_size, "tokenizer.src"),
+        learn_sample(*sample_texts(tgt), chosen.tgt, tgt_size, "tokenizer.tgt"),
     )
 
 
-def _learn(
+def learn_sample(
     sample: Sequence[str],
     total: int,
     settings: SideSection,

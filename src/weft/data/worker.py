@@ -6,9 +6,16 @@ import sys
 
 from weft.data.check.stretches import check_stretch
 from weft.data.crew import Job
+from weft.data.encoding import encode_stretch
+from weft.data.learning import learn_side
 from weft.data.measures import measure_stretch
 
-JOBS: dict[str, Job] = {"check": check_stretch, "measure": measure_stretch}
+JOBS: dict[str, Job] = {
+    "check": check_stretch,
+    "encode": encode_stretch,
+    "learn": learn_side,
+    "measure": measure_stretch,
+}
 
 
 def main() -> None:

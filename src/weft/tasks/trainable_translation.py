@@ -26,12 +26,13 @@ from weft.data.hinting import MARKED, MATCHED, TERMS, Hinting
 from weft.data.kept import learn_forms
 from weft.data.known import KnownWords
 from weft.data.languages import UNKNOWN, direction, how_to_name
+from weft.data.learning import learn_tokenizers
 from weft.data.marks import Marking, marks_among, marks_needed, with_marks
 from weft.data.segment import split_sentences
 from weft.data.sources import mixtures_of, source_notes
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.texts import Texts
-from weft.data.tokenizer import PAD_ID, Tokenizer, build_tokenizers
+from weft.data.tokenizer import PAD_ID, Tokenizer
 from weft.engine.bindings import Engine
 from weft.engine.forced import forced_attention_of, forced_shares_of
 from weft.engine.from_model import (
@@ -161,7 +162,7 @@ class TrainableTranslation(
             raise UsageError(
                 "several directions need one tokenizer for both sides; set tokenizer.joint = true"
             )
-        tokenizers = build_tokenizers(
+        tokenizers = learn_tokenizers(
             recipe.tokenizer,
             texts.train.src,
             texts.train.tgt,
