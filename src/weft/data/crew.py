@@ -36,13 +36,14 @@ _SETTINGS = {
 def work(name: str, job: Job, tasks: Sequence[Task], unit: str = "") -> None:
     """Run a job for each task; `name` is what `worker.py` calls it.
 
-    With a unit, `last` of the tasks that are done is counted.
+    With a unit, those from `first` to `last` of the tasks that are done are counted.
     """
     count = min(num_processes(), len(tasks))
     if count < 2:
-        for number, task in enumerate(tasks, start=1):
+        done = 0
+        for task in tasks:
             job(task)
-            _show(tasks, number, unit)
+            done = _show(task, done, unit)
         return
     crew = _Crew(name, job, tasks, unit)
     with _processes(count) as processes:
@@ -67,9 +68,13 @@ def num_processes() -> int:
     return os.cpu_count() or 1
 
 
-def _show(tasks: Sequence[Task], number: int, unit: str) -> None:
-    if unit:
-        stages.count(int(tasks[number - 1]["last"]), unit)
+def _show(task: Task, before: int, unit: str) -> int:
+    """Show how many are done with a task, and return that."""
+    if not unit:
+        return before
+    done = before + int(task["last"]) - int(task["first"])
+    stages.count(done, unit)
+    return done
 
 
 class _Crew:
@@ -78,7 +83,6 @@ class _Crew:
     def __init__(self, name: str, job: Job, tasks: Sequence[Task], unit: str) -> None:
         self._name = name
         self._job = job
-        self._tasks = tasks
         self._unit = unit
         self._lock = threading.Lock()
         self._waiting = list(reversed(tasks))
@@ -92,8 +96,7 @@ class _Crew:
                 self._left.append(task)
                 return
             with self._lock:
-                self._num_done += 1
-                _show(self._tasks, self._num_done, self._unit)
+                self._num_done = _show(task, self._num_done, self._unit)
 
     def finish(self) -> None:
         """Finish here what no process did, and raise what stands against it."""

@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 MOST_GRAMS = 12_000  # the most frequent, of a text with more
 MOST_ROWS = 2 * MOST_GRAMS  # of a profile in a file
 _ENOUGH = 400_000  # letters that are read of a text
+_ENOUGH_ROWS = 100_000  # of a text with more, evenly spaced ones
 _LONG = 1000  # letters of a text of which more may be passed over
 _ACCENTLESS = 0.125  # the weight of text without its accents, beside that with them
 _FOREIGN = 0.25  # of a side's letters: in fewer, the other side's script is not its own
@@ -121,6 +122,9 @@ def learn_profiles(
     one language or in none, and do not count. Nor do letters in the main script of the other side,
     where a side has few of them, words that were left as they are: only how many there are is kept.
     """
+    sides = [
+        (code, texts[:: -(-len(texts) // _ENOUGH_ROWS) or 1]) for code, texts in sides
+    ]
     known = [side for side in sides if side[0] != UNKNOWN]
     rows = [texts for _, texts in sides]
     if len(rows) == 2 and sides[0][0] != sides[1][0]:

@@ -9,6 +9,7 @@ from weft.data import base, column, crew, measures
 from weft.data.builtin import everyday
 from weft.data.check import stretches
 from weft.data.check.finding import Finding
+from weft.data.check.pairs import CLOSE
 from weft.data.check.parts import examine_pairs
 from weft.data.corpus import ParallelText, read_pairs, split_off
 from weft.data.signature import signature
@@ -93,6 +94,34 @@ def test_stretches_find_the_same_in_any_number_of_processes(
     for code in ("untranslated", "misread-encoding", "control-characters"):
         assert rows[code] == expected[code]
     assert len(rows["shifted-lines"] & expected["shifted-lines"]) > 80
+
+
+def test_some_stretches_of_a_larger_text_are_looked_at_closely(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(crew.VARIABLE, "1")
+    make_small(monkeypatch, 100)
+    _, every = examined(damaged)
+    assert not any("looked at" in finding.message for finding in every)
+    expected = {f.code: f for f in every if f.part == "train"}
+    # of nine the first, the middle and the last; then the first and the last
+    for chosen, is_found in (((0, 4, 8), True), ((0, 8), False)):
+        monkeypatch.setattr(stretches, "MOST_CLOSE", 100 * len(chosen))
+        text, some = examined(damaged)
+        ends = [len(text) * n // 9 for n in range(10)]
+        close = {row for n in chosen for row in range(ends[n], ends[n + 1])}
+        found = {f.code: f for f in some if f.part == "train"}
+        note = found.pop("looked-at")
+        assert note.count == len(close)
+        assert f"{len(close)} of {len(text)} pairs" in note.message
+        assert ("shifted-lines" in found) == is_found
+        for code in CLOSE:
+            if code in found:
+                finding = found.pop(code)
+                assert set(finding.rows) == set(expected[code].rows) & close
+                assert f"{len(close)}" in finding.message
+                assert "looked at for this" in finding.message
+        assert found == {c: f for c, f in expected.items() if c not in CLOSE}
 
 
 def test_what_a_process_cannot_do_is_done_here(

@@ -128,13 +128,15 @@ def _whole_row(_: int) -> Evidence:
 class Rows:
     """The rows of any kind of text, as a check names and shows them.
 
-    `unit` is their plural, `show` gives the columns of one.
+    `unit` is their plural, `show` gives the columns of one; `among` says of which of a text's rows
+    these are all that were looked at.
     """
 
     size: int
     unit: str
     where: Callable[[int], str]
     show: Callable[[int], tuple[str, ...]]
+    among: str = ""
 
     def examples(
         self,
@@ -229,7 +231,7 @@ class Rows:
         """Return the finding of rows that have something."""
         part = len(found) / self.size
         which = "worst" if share.by_badness else "first"
-        many = f"{counted(len(found), self.unit)}, {100 * part:.1f} %; the {which} is shown"
+        many = f"{counted(len(found), self.unit)}, {100 * part:.1f} %{self.among}; the {which} is shown"
         severity: Severity = "warning" if part > share.warn else "note"
         if part > share.fatal:
             severity = "fatal"

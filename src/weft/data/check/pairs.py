@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from weft.data.check.alignment import Alignment, Shift
+from weft.data.check.alignment.lengths import Lengths
+from weft.data.check.alignment.side import log_lengths
 from weft.data.check.finding import (
     Evidence,
     Finding,
@@ -45,6 +47,8 @@ MANY = 20
 MUCH = 0.1
 # of the pairs with numbers on both sides: from here on those that differ are no slips
 _WAY_SHARE = 0.25
+# what is found by a close look at both sides
+CLOSE = ("shifted-lines", "unrelated-sides", "strangers", "numbers-differ")
 _MOST_NUMBERS = 5  # of a side that are named
 _LETTER = re.compile(r"[^\W\d_]{2}")
 
@@ -64,7 +68,16 @@ class PairText:
         )
         self.src = Words(text.src, vocabulary)
         self.tgt = Words(text.tgt, vocabulary)
-        self.alignment = Alignment(self.src, self.tgt)
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """Learn how the sides agree."""
+        return Alignment(self.src, self.tgt)
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """Measure the lengths of both sides."""
+        return Lengths(*map(log_lengths, self.sides))
 
     @cached_property
     def shifts(self) -> list[Shift]:
@@ -96,14 +109,18 @@ def look_over_pairs(pairs: PairText, in_training: bool = True) -> list[Finding]:
     return gravest_first(findings)
 
 
-def look_at_sides(pairs: PairText) -> Iterator[Finding]:
-    """Find what shows in a pair and its neighbours that sides do not belong together."""
+def look_at_sides(pairs: PairText, closely: bool = True) -> Iterator[Finding]:
+    """Find what shows in a pair and its neighbours that sides do not belong together; but for the
+    findings of CLOSE where it need not be done closely, which takes several times as long.
+    """
     judged = judge_sides(pairs.model, *pairs.sides)
-    yield from _out_of_step(pairs)
+    if closely:
+        yield from _out_of_step(pairs)
     yield from _swapped(pairs, judged)
     yield from _untranslated(pairs, judged)
     yield from _unlike_lengths(pairs)
-    yield from _unlike_numbers(pairs)
+    if closely:
+        yield from _unlike_numbers(pairs)
 
 
 def look_at_writing(
@@ -232,8 +249,7 @@ def _unlike_lengths(pairs: PairText) -> Iterator[Finding]:
     """Find pairs with one side far longer than is usual here: text that was cut off, glued together
     or left out.
     """
-    alignment = pairs.alignment
-    lengths = alignment.lengths
+    lengths = pairs.lengths
     factor = np.exp(np.abs(lengths.log_ratio))
     odd = (np.abs(lengths.deviation) > _UNLIKE_LENGTHS) & (factor > _UNLIKE_FACTOR)
     found = np.flatnonzero(odd | (factor > _RATIO_FACTOR)).tolist()

@@ -24,10 +24,12 @@ from weft.data.check.finding import (
     Share,
     Shown,
     as_read,
+    counted,
     gravest_first,
 )
 from weft.data.check.language_identification import look_at_languages
 from weft.data.check.pairs import (
+    CLOSE,
     MANY,
     MUCH,
     WRONG_SHARE,
@@ -54,6 +56,8 @@ from weft.data.minhash import first_of_equals, near_rows
 from weft.data.split import fold
 
 STRETCH = 25_000  # rows of a task
+# rows of a text that are looked at closely, in stretches from its first row to its last
+MOST_CLOSE = 200_000
 
 
 def look_over_large(text: ParallelText, model: SideModel) -> list[Finding]:
@@ -99,14 +103,48 @@ def _by_stretch(
         "scripts": [letters_of(side, stride_of(side)) for side in columns],
     }
     tasks = [{**common, **stretch} for stretch in stretches(len(text), STRETCH)]
-    work("check", check_stretch, tasks, "pairs")
+    close = _chosen(tasks)
+    for task in tasks:
+        task["closely"] = task in close
+    # those that take longest come first
+    work("check", check_stretch, sorted(tasks, key=_is_quick), "pairs")
     found: list[list[Finding]] = [[], []]
     for task in tasks:
         content = json.loads(_output(task).read_text("utf-8"))
         for kept, part in zip(found, content, strict=True):
             kept += [_read_finding(finding, task["first"]) for finding in part]
-    agree, written = (list(_merged(part, rows)) for part in found)
-    return agree, written
+    looked_at = replace(rows, size=sum(task["last"] - task["first"] for task in close))
+    if looked_at.size < rows.size:
+        some = f" of the {looked_at.size:,} looked at for this"
+        looked_at = replace(looked_at, among=some)
+    agree, written = (list(_merged(part, rows, looked_at)) for part in found)
+    return [*agree, *_sampled(text, looked_at)], written
+
+
+def _chosen(tasks: Sequence[Task]) -> list[Task]:
+    """Choose the stretches that are looked at closely, the first and the last among them."""
+    most = max(MOST_CLOSE // STRETCH, 2)
+    if len(tasks) <= most:
+        return list(tasks)
+    steps = len(tasks) - 1
+    return [tasks[n * steps // (most - 1)] for n in range(most)]
+
+
+def _is_quick(task: Task) -> bool:
+    return not task["closely"]
+
+
+def _sampled(text: ParallelText, looked_at: Rows) -> Iterator[Finding]:
+    """Say what was looked for in some pairs alone."""
+    if looked_at.among:
+        yield Finding(
+            "note",
+            "looked-at",
+            f"{', '.join(text.files)}: {', '.join(CLOSE)} were looked for in {looked_at.size:,} of "
+            f"{counted(len(text), 'pairs')}, in stretches from the first to the last; all else in all of them",
+            "to look at other pairs closely, check a part of the text by itself",
+            looked_at.size,
+        )
 
 
 def _output(task: Task) -> Path:
@@ -139,7 +177,7 @@ def check_stretch(task: Task) -> None:
     model = SideModel.from_array(np.load(folder / "model.npy", allow_pickle=False))
     pairs = PairText(text, model)
     scripts = [Counter[str](side) for side in task["scripts"]]
-    found = (look_at_sides(pairs), look_at_writing(pairs, scripts))
+    found = (look_at_sides(pairs, task["closely"]), look_at_writing(pairs, scripts))
     content = [list(map(_plain, findings)) for findings in found]
     partial = _output(task).with_suffix(".partial")
     partial.write_text(json.dumps(content), "utf-8")
@@ -179,12 +217,17 @@ def _read_evidence(kept: Sequence[Any]) -> Evidence:
     return Evidence(about, tuple(starts), tuple(sizes))
 
 
-def _merged(findings: Sequence[Finding], rows: Rows) -> Iterator[Finding]:
-    """Make one finding of all that have the same code."""
+def _merged(
+    findings: Sequence[Finding], every: Rows, looked_at: Rows
+) -> Iterator[Finding]:
+    """Make one finding of all that have the same code: of every row, or of those that were looked
+    at closely.
+    """
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)
     for code, parts in by_code.items():
+        rows = looked_at if code in CLOSE else every
         found = [row for part in parts for row in part.rows]
         shares = [part.share for part in parts if part.share is not None]
         if not shares:
@@ -202,6 +245,8 @@ def _joined(parts: Sequence[Finding], rows: Rows) -> Finding:
     count = sum(part.count for part in parts)
     more = len(parts) - 1
     also = f"; so in {more} more stretches of the text" if more else ""
+    if rows.among:
+        also += f"; {counted(rows.size, rows.unit)} were looked at for this"
     return replace(
         parts[0],
         severity="fatal" if count > WRONG_SHARE * rows.size else "warning",

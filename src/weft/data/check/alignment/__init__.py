@@ -63,7 +63,7 @@ class Alignment:
         self._src = Side(src)
         self._tgt = Side(tgt)
         self._size = len(src.texts)
-        self.lengths = Lengths(self._src, self._tgt)
+        self.lengths = Lengths(self._src.length, self._tgt.length)
         self._names = Names(self._src, self._tgt)
         # a line that each might meet by chance
         rng = np.random.default_rng(0)

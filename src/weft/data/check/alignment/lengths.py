@@ -3,7 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 
-from weft.data.check.alignment.side import Side
 from weft.data.check.words import Ids
 
 Floats = npt.NDArray[np.float64]
@@ -12,27 +11,28 @@ _BANDS = 8  # of length, each with a spread of its own: short lines vary more
 
 
 class Lengths:
-    """The length ratios of lines, beside those of the pairs as they stand.
+    """The length ratios of lines, beside those of the pairs as they stand; made of the logarithms
+    of all lengths.
 
     `log_ratio` is 0 where a pair's ratio is the corpus's own; `deviation` is the same in spreads of
     it.
     """
 
-    def __init__(self, src: Side, tgt: Side) -> None:
+    def __init__(self, src: Floats, tgt: Floats) -> None:
         self._src = src
         self._tgt = tgt
-        ratio = src.length - tgt.length
+        ratio = src - tgt
         self._centre = float(np.median(ratio))
         self.log_ratio = ratio - self._centre
-        self._band = _bands(src.length)
+        self._band = _bands(src)
         self._spread = _spreads(self._band, self.log_ratio)
         spread = self._spread[self._band]
         self.deviation = self.log_ratio / spread
 
     def deviations(self, src: Ids, tgt: Ids) -> Floats:
         """Return how far the length ratios of lines are from the corpus's own, in spreads."""
-        src_length = self._src.length[src]
-        tgt_length = self._tgt.length[tgt]
+        src_length = self._src[src]
+        tgt_length = self._tgt[tgt]
         ratio = src_length - tgt_length - self._centre
         band = self._band[src]
         return ratio / self._spread[band]

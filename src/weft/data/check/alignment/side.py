@@ -32,7 +32,7 @@ class Side:
         texts = words.texts
         self.words = words
         self.ids = words.ids
-        self.length = np.log1p(_of_each(texts, len))
+        self.length = log_lengths(texts)
         self.ending = _of_each(texts, _ending)
         self.numbers = _of_each(texts, _numbers)
 
@@ -67,6 +67,12 @@ class Side:
         content = np.full(shape, -1, np.int64)
         content[line, rank] = self.ids[word[is_kept]]
         return content
+
+
+def log_lengths(texts: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return the logarithm of each text's length."""
+    lengths: npt.NDArray[np.float64] = np.log1p(_of_each(texts, len))
+    return lengths
 
 
 def _of_each(texts: Sequence[str], function: Callable[[str], int]) -> Ids:
