@@ -54,6 +54,21 @@ def test_of_a_larger_one_a_sample_is_learned_from_and_said(
     assert sampled.notes[-1] == f"tokenizer.src: {said}"
 
 
+def test_words_that_hardly_recur_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(crew.VARIABLE, "1")
+    texts = ["ab", "cde", "ab cde", "語 ab", "ab", "fg"]
+    every = column(tmp_path / "src.txt", texts)
+    # 2 + 3 + 3 + 2 bytes; of every other one 2 + 3, of every fourth 2
+    for most, stride in ((10, 1), (9, 2), (5, 2), (4, 4), (1, 8)):
+        monkeypatch.setattr(learning, "MOST_DISTINCT", most)
+        (sample,) = learning._sampled([every], True)
+        assert sample == texts[::stride]
+    (whole,) = learning._sampled([every], False)
+    assert whole == texts
+
+
 def test_a_side_without_text_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ def work(name: str, job: Job, tasks: Sequence[Task], unit: str = "") -> None:
 
     With a unit, those from `first` to `last` of the tasks that are done are counted.
     """
-    count = min(num_processes(), len(tasks))
+    count = num_processes()
     if count < 2:
         done = 0
         for task in tasks:
@@ -46,7 +46,8 @@ def work(name: str, job: Job, tasks: Sequence[Task], unit: str = "") -> None:
             done = _show(task, done, unit)
         return
     crew = _Crew(name, job, tasks, unit)
-    with _processes(count) as processes:
+    # one task, too, is done by another process, whose memory goes with it
+    with _processes(min(count, len(tasks))) as processes:
         threads = [
             threading.Thread(target=crew.serve, args=(process,), daemon=True)
             for process in processes

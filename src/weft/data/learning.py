@@ -5,7 +5,9 @@ read there, and what was learned is the same whatever the number of processes.
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain, filterfalse
 from pathlib import Path
 
 from weft.config import SideSection, TokenizerSection
@@ -22,6 +24,10 @@ from weft.data.tokenizer import (
 
 # of UTF-8, of a large text, that a tokenizer is learned from
 MOST_BYTES = 24_000_000
+# and of its different words together, each counted once, which take the time and the memory; where
+# no spaces divide them, what stands between two marks is a word, and hardly one recurs
+MOST_DISTINCT = 4_000_000
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def learn_tokenizers(
@@ -60,15 +66,37 @@ def learn_tokenizers(
 def learn_side(task: Task) -> None:
     """Learn a tokenizer from columns, and write it. Raises DataError where they have no text."""
     columns = list(map(open_column, task["columns"]))
-    size = sum(column.size for column in columns)
-    every = -(-size // MOST_BYTES) or 1
-    sample = [text for column in columns for text in column[::every]]
-    total = sum(map(len, columns))
     settings = SideSection(**task["settings"])
+    sides = _sampled(columns, settings.kind in ("bpe", "unigram"))
+    sample = list(chain.from_iterable(sides))
+    total = sum(map(len, columns))
     learned = learn_sample(sample, total, settings, task["requested"], task["key"])
     content = {"tree": json.loads(learned.to_json()), "notes": learned.notes}
     with told_of_disk():
         Path(task["output"]).write_text(json.dumps(content), "utf-8")
+
+
+def _sampled(columns: Sequence[Column], has_subwords: bool) -> list[list[str]]:
+    """Return evenly spaced texts of each column, as many as can be learned from."""
+    size = sum(column.size for column in columns)
+    every = -(-size // MOST_BYTES) or 1
+    sides = [column[::every] for column in columns]
+    while has_subwords and len(sides[0]) > 1 and _are_many(chain(*sides)):
+        sides = [side[::2] for side in sides]
+    return sides
+
+
+def _are_many(texts: Iterable[str]) -> bool:
+    """Return whether the different words of texts are more than can be learned from."""
+    words = set[str]()
+    size = 0
+    for text in texts:
+        for word in filterfalse(words.__contains__, _WORD.findall(text)):
+            words.add(word)
+            size += len(word.encode("utf-8", "surrogatepass"))
+        if size > MOST_DISTINCT:
+            return True
+    return False
 
 
 def _read(task: Task) -> Tokenizer:

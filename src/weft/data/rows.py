@@ -24,6 +24,7 @@ MOST_WORDS = 1 << 17  # that are kept, about 25 MB
 _FEWEST_SPACES = 2
 # of a batch's words; with more new ones, what is kept is of other text
 _MOST_NEW = 0.25
+_AT_ONCE = 1000  # texts
 _NUM_CODES = 0x110000
 _UNKNOWN = np.uint32(2**32 - 1)
 # before the first word of a text that no space is put before; no text that is cut has it
@@ -101,9 +102,13 @@ class RowEncoder(Protocol):
 
 
 def encode_whole(pipeline: tokenizers.Tokenizer, texts: Sequence[str]) -> IdRows:
-    """Encode each text by the library."""
-    encodings = pipeline.encode_batch_fast(texts, add_special_tokens=False)
-    return IdRows.of([encoding.ids for encoding in encodings])
+    """Encode each text by the library, some at a time: what it returns is far larger than ids."""
+    ids: list[list[int]] = []
+    for start in range(0, len(texts), _AT_ONCE):
+        end = start + _AT_ONCE
+        some = pipeline.encode_batch_fast(texts[start:end], add_special_tokens=False)
+        ids += [encoding.ids for encoding in some]
+    return IdRows.of(ids)
 
 
 class WordEncoder:
