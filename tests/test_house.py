@@ -63,7 +63,7 @@ data.scripts: data.languages
 data.segment: data.languages
 data.split:
 data.formats: data.formats data.languages
-data.train_text:
+data.train_text: data.languages
 data.corpus: data.base data.column data.formats data.held_out data.languages data.measures data.split data.train_text
 data.dates: data.languages
 data.check: data.base data.check data.column data.corpus data.crew data.dates data.documents data.formats data.home\
@@ -82,7 +82,7 @@ data.numbers: data.dates data.languages
 data.substitution: data.languages
 data.near_index: data.nearness
 data.masked: data.nearness
-data.mono: data.corpus data.languages
+data.mono: config data.corpus data.formats data.languages data.train_text
 data.memory: data.base data.corpus data.formats data.languages data.near_index data.nearness data.substitution
 data.json_lines: data.formats data.glossary data.memory
 data.documents: data.base data.formats data.split

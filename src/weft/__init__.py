@@ -186,7 +186,7 @@ def train(
         )
         if not mono:
             return run_training(request, quiet=quiet)
-        from weft.data.mono import MonoText
+        from weft.data.train_text import MonoText
         from weft.run.course.course import train_in_steps
         from weft.run.course.material import MonoUse
 

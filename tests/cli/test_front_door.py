@@ -142,6 +142,9 @@ WITHOUT_MODEL = [
     ["train", "text.tsv", "--set", "training.max_step=3"],
     ["train", "text.tsv", "--recipe", "nope"],
     ["train", "text.tsv", "--from", "nofolder"],
+    ["train", "text.tsv", "--mono", "fr="],
+    ["train", "text.tsv", "--mono", "fr=text.tsv@2"],
+    ["train", "a.en-de.tsv", "--mono", "fr=text.tsv"],
     ["train"],
     ["check", "text.tsv"],
     ["translate", "nofolder", "x"],
@@ -169,7 +172,8 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
     """What makes such an answer slow, without the clock; once it is loaded, all later ones fail
     too.
     """
-    (tmp_path / "text.tsv").write_text("a\tb\n")
+    for text in ("text.tsv", "a.en-de.tsv"):
+        (tmp_path / text).write_text("a\tb\n")
     for name, task in (
         ("writer", "language-modelling"),
         ("classifier", "classification"),
@@ -204,7 +208,7 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
     assert of_verbs["plot"] == of_verbs["trane"] == 2
     assert codes[-4:] == [2, 2, 2, 2]  # a model of another task
     inside = {path.name for path in tmp_path.iterdir()}
-    assert inside == {"text.tsv", "writer", "classifier"}
+    assert inside == {"text.tsv", "a.en-de.tsv", "writer", "classifier"}
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_the_steps_and_their_gains_are_said(
     assert (ended.code, ended.out) == (0, b""), ended.err
     said = "\n".join(ended.messages)
     for line in (
-        "5 steps, each as long as its run says:",
+        "5 steps, each model learns in 4 training steps (training.max_steps):",
         "  2. reverse: de to en, from the 176 pairs alone",
         "step 3 of 5, forward-again-1: the de to en model translates the targets of the 176 pairs",
         "step 4 of 5, forward-made-1: the de to en model translates 1 sentence of the text in de",
@@ -60,6 +60,8 @@ def test_usage_errors(
         (["--rounds", "2"], "give --mono, too"),
         (["--denoise"], "give --mono, too"),
         (["--mono", "news.txt"], "such as yo=news.txt"),
+        (["--mono", "de="], "the file is missing; write"),
+        (["--mono", f"de={pairs}@2"], f"give {pairs} alone"),
         (["--mono", "de=none.txt"], "none.txt: no such file"),
         (["--mono", f"fr={pairs}"], "the pairs are en to de"),
     ):

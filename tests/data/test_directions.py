@@ -187,3 +187,19 @@ def test_what_is_held_out_is_read_as_in_use_without_tags() -> None:
     assert dev is not None
     assert test is not None
     assert dev.worths == test.worths == ()
+
+
+@pytest.mark.usefixtures("files")
+def test_no_note_advises_a_direction_that_the_recipe_speaks_of(
+    subtests: pytest.Subtests,
+) -> None:
+    advice = "to train de to en, add"
+    for name in ("named.tsv", "m.tmx"):
+        for section in (BOTH, EACH, REVERSE):
+            with subtests.test(name, directions=section.directions):
+                notes = read_directions(_texts(name), section).notes
+                assert not any(advice in note for note in notes)
+    notes = read_directions(_texts("named.tsv"), PairsSection()).notes
+    assert any(advice in note for note in notes)
+    notes = read_directions(_texts("named.tsv"), BOTH).notes
+    assert any(note.endswith("read as en to de") for note in notes)

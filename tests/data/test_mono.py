@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from weft.data.masked import MASK, masked
-from weft.data.mono import HELD_OUT, KNOWN, REPEATED, MonoText, read_mono
+from weft.data.mono import HELD_OUT, KNOWN, REPEATED, read_mono
+from weft.data.train_text import MonoText
 from weft.errors import UsageError
 
 
@@ -14,9 +15,25 @@ def test_a_language_and_a_file() -> None:
     assert MonoText.parse("yo=a=b.txt") == MonoText("yo", "a=b.txt")
     assert MonoText.parse("deu = news.txt") == MonoText("de", "news.txt")
     assert MonoText.parse("pt_br=x").is_in("pt-PT")
-    for wrong in ("news.txt", "=news.txt", "yo=", "Yoruba!=news.txt"):
-        with pytest.raises(UsageError, match=r"such as yo=news\.txt"):
+    for wrong, why in (
+        ("news.txt", "write the language"),
+        ("=news.txt", "'' is no language"),
+        ("yo=", "the file is missing"),
+        ("Yoruba!=news.txt", "'Yoruba!' is no language"),
+    ):
+        with pytest.raises(UsageError, match=rf"{why}.* such as yo=news\.txt"):
             MonoText.parse(wrong)
+
+
+def test_a_weight_means_nothing_there(tmp_path: Path) -> None:
+    news = tmp_path / "news.txt"
+    news.write_text("One.\n", "utf-8")
+    for behind in ("@2", "@0.5:news", "@:news", "@two", "@"):
+        with pytest.raises(UsageError, match=f"are for the pairs .* give {news} alone"):
+            MonoText.parse(f"en={news}{behind}")
+    odd = tmp_path / "news.txt@2"
+    odd.write_text("One.\n", "utf-8")
+    assert MonoText.parse(f"en={odd}") == MonoText("en", str(odd))
 
 
 def test_lines_that_are_known_or_held_out_are_left_out(tmp_path: Path) -> None:

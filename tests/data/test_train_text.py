@@ -34,6 +34,7 @@ def test_weight_and_tag_stand_behind_the_file(subtests: pytest.Subtests) -> None
         ("me@home.tsv@2", TrainText("me@home.tsv", 2.0)),
         # files that are missing, which whoever reads them says
         ("you@home.tsv", TrainText("you@home.tsv")),
+        ("gone.tsv:bible", TrainText("gone.tsv:bible")),
         ("gone.tsv@2", TrainText("gone.tsv", 2.0)),
     ):
         with subtests.test(written):
@@ -48,6 +49,9 @@ def test_what_is_neither_weight_nor_tag_is_refused(subtests: pytest.Subtests) ->
         ("news.tsv@1e3", "write FILE@WEIGHT:TAG"),
         ("news.tsv@0", "not above 0"),
         ("news.tsv@5000", "at most 1000"),
+        ("news.tsv@1e9", "a weight above 0 and at most 1000"),
+        ("news.tsv:bible", "a tag stands behind @: news.tsv@:bible"),
+        ("a.en,a.de:bible", "a tag stands behind @: a.en,a.de@:bible"),
         ("news.tsv@1:two words", "the tag 'two words'"),
         ("news.tsv@1:<x>", "the tag '<x>'"),
     ):

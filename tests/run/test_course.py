@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import weft
-from weft.data.mono import MonoText
 from weft.data.split import fold
-from weft.data.train_text import TrainText
+from weft.data.train_text import MonoText, TrainText
 from weft.errors import DataError, UsageError
 from weft.folder import durable
 from weft.folder.model_folder import CARD, WEIGHTS, RunFolder
@@ -22,7 +21,7 @@ from weft.kernels import torch_machine
 from weft.recipes.file import load_recipe
 from weft.run.course import course as courses
 from weft.run.course.course import train_in_steps
-from weft.run.course.material import MonoUse
+from weft.run.course.material import MonoUse, gather
 from weft.run.course.plan import Clock, Step
 from weft.run.course.record import CourseRecord
 from weft.run.course.steps import OF_RUN, Steps
@@ -435,6 +434,17 @@ def test_what_has_no_meaning_is_refused(
     shutil.copytree(tiny_folder, out)
     with pytest.raises(UsageError, match="holds a run without --mono"):
         call(out)
+
+
+def test_a_text_of_which_nothing_is_left_is_said(tmp_path: Path, pairs: str) -> None:
+    known = tmp_path / "known.txt"
+    german = [line.split("\t")[1] for line in lines(Path(pairs))]
+    known.write_text("".join(f"{line}\n" for line in german), "utf-8")
+    request = Request(load_recipe(), tmp_path / "out", train=(TrainText(pairs),))
+    gathered = gather(request, (MonoText("de", str(known)),))
+    notes = gathered.written(tmp_path / "text", seed=0, denoise=False).notes
+    said = [note for note in notes if "nothing is left" in note]
+    assert said == ["nothing is left of the text in de: the steps go without it"]
 
 
 def test_steps_that_were_begun_are_not_taken_for_something_else(

@@ -22,7 +22,7 @@ from weft.cli.recipe import (
 from weft.cli.streams import progress
 from weft.console import stages
 from weft.console.wording import say_lines
-from weft.data.train_text import names_of, parse_texts
+from weft.data.train_text import MonoText, names_of, parse_texts, refuse_worth
 from weft.errors import LeftAtOnce, UsageError
 from weft.folder.layout import RunFolder, is_finished, refuse_no_folder
 from weft.packages import require_torch
@@ -192,6 +192,9 @@ def train(
             "weft train a.en,a.de"
         )
     sources = parse_texts([*(data or ()), *(train or ())])
+    more = tuple(map(MonoText.parse, mono or ()))
+    for item in (dev, test):
+        refuse_worth(item)
     texts = names_of(sources)
     settings = _with_reverse(settings or [], reverse)
     chosen = choose_recipe(recipe, settings, texts, start_from)
@@ -199,14 +202,15 @@ def train(
     if recipe is None:
         refuse_two_sides(texts, settings)
     terms = _only_glossary(glossary or ())
-    from weft.data.mono import MonoText  # with NumPy
-
-    more = tuple(map(MonoText.parse, mono or ()))
     if not more and (rounds or sample or denoise):
         raise UsageError(
             "--rounds, --sample and --denoise are for text in one language; give --mono, too"
         )
     refuse_missing_text([*texts, dev, test, terms, *(text.data for text in more)])
+    if more and texts:
+        from weft.data.mono import refuse_foreign  # with NumPy
+
+        refuse_foreign(more, texts[0], chosen.recipe)
     out = output or usual_folder(texts, recipe, reverse)
     if is_first_process():
         for line in (*chosen.said, *columns_read(chosen.recipe, texts)):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from weft.config import PairsSection
 from weft.data.corpus import ParallelText, join_pairs, read_pairs, split_at_comma
 from weft.data.formats.filetype import type_of_name
+from weft.data.formats.pairs import other_way
 from weft.data.formats.tmx import read_contents
 from weft.data.languages import UNKNOWN, canonical, direction, primary
 from weft.data.train_text import TrainText
@@ -26,14 +27,25 @@ def read_directions(texts: Sequence[TrainText], data: PairsSection) -> ParallelT
     if data.directions == "one":
         return read_pairs(texts, data.src_lang, data.tgt_lang)
     if data.directions == "reverse":
-        return read_pairs(texts, data.tgt_lang, data.src_lang)
-    parts = [part for text in texts for part in _parts_of(text, data)]
+        read = read_pairs(texts, data.tgt_lang, data.src_lang)
+        return _without_advice(read)
+    parts: list[ParallelText] = []
+    for text in texts:
+        parts += map(_without_advice, _parts_of(text, data))
     for part in parts:
         _refuse_unknown(part)
     languages = {(part.src_lang, part.tgt_lang) for part in parts}
     if len(languages) > 1:
         return _joined(parts)
     return parts[0] if len(parts) == 1 else join_pairs(parts, *languages.pop())
+
+
+def _without_advice(text: ParallelText) -> ParallelText:
+    """Return a text without the advice in its notes on how to train the other direction, about
+    which the recipe has said something already.
+    """
+    advice = f"; {other_way((text.src_lang, text.tgt_lang))}"
+    return replace(text, notes=[note.removesuffix(advice) for note in text.notes])
 
 
 def read_held_out(item: str, train: ParallelText, data: PairsSection) -> ParallelText:

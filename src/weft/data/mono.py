@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from weft.data import languages
-from weft.data.corpus import fold, read_sources
-from weft.errors import UsageError
+from weft.config import Recipe, TranslationRecipe
+from weft.data.corpus import fold, open_pairs, read_sources
+from weft.data.formats.shards import shards_of
+from weft.data.languages import UNKNOWN
+from weft.data.train_text import MonoText, refuse_other_languages
 
 HELD_OUT, KNOWN, REPEATED = (
     "held out of the pairs, for dev or test",
@@ -16,35 +19,28 @@ HELD_OUT, KNOWN, REPEATED = (
 
 
 @dataclass(frozen=True)
-class MonoText:
-    """A file of sentences in one language (BCP-47)."""
-
-    lang: str
-    data: str
-
-    @classmethod
-    def parse(cls, written: str) -> "MonoText":
-        """Read LANGUAGE=FILE. Raises UsageError for anything else."""
-        name, found, data = written.partition("=")
-        lang = languages.canonical(name.strip())
-        if not found or not data.strip() or lang is None:
-            raise UsageError(
-                f"--mono {written}: write the language and the file, such as yo=news.txt"
-            )
-        return cls(lang, data.strip())
-
-    def is_in(self, lang: str) -> bool:
-        """Return whether the text is in a language, whatever its region or script is said to be."""
-        return languages.primary(self.lang) == languages.primary(lang)
-
-
-@dataclass(frozen=True)
 class Sentences:
     """Sentences of one language, each another one, and how many were left out, by why."""
 
     lines: list[str]
     left_out: dict[str, int]
     notes: tuple[str, ...]
+
+
+def refuse_foreign(texts: Sequence[MonoText], pairs: str, recipe: Recipe) -> None:
+    """Raise UsageError for text in a language that a DATA of pairs has not, as far as its name and
+    its beginning tell.
+    """
+    if not isinstance(recipe, TranslationRecipe):
+        return
+    shards = shards_of(Path(pairs))
+    asked = (recipe.data.src_lang, recipe.data.tgt_lang)
+    if recipe.data.directions == "reverse":
+        asked = asked[::-1]
+    first = shards[0] if shards else pairs
+    found = open_pairs(str(first), *asked).languages
+    if UNKNOWN not in found:
+        refuse_other_languages(texts, found)
 
 
 def read_mono(

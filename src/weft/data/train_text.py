@@ -1,7 +1,8 @@
 """A training text as a person names it, and what is known of the rows of its files.
 
-On the command line it is `FILE@WEIGHT:TAG`, where weight and tag may be left out: `news.tsv@2`,
-`bible.tsv@0.5:bible`, `bible.tsv@:bible`. A file of that very name is that file.
+On the command line pairs are `FILE@WEIGHT:TAG`, where weight and tag may be left out: `news.tsv@2`,
+`bible.tsv@0.5:bible`, `bible.tsv@:bible`. A file of that very name is that file. Text in one
+language is `LANGUAGE=FILE`: `yo=news.txt`.
 """
 
 import os
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weft.data import languages
 from weft.errors import DataError, FolderError, UsageError
 
 # a text that is read more often than that in an epoch is rather a mistake in typing
@@ -19,8 +21,8 @@ OTHER = "other"  # in the weights of a mixture: all texts whose tag is not named
 _NAMED = re.compile(r"(?P<data>.+)@(?P<weight>[^:@]*)(?::(?P<tag>.*))?")
 _TAG = re.compile(r"\w[\w.-]{0,39}")
 _FORM = (
-    "write FILE@WEIGHT:TAG, a weight above 0 and a tag of letters and digits, of which one may be left out: "
-    "news.tsv@2, bible.tsv@0.5:bible, bible.tsv@:bible"
+    f"write FILE@WEIGHT:TAG, a weight above 0 and at most {MOST_WEIGHT} and a tag of letters and digits, of which one "
+    "may be left out: news.tsv@2, bible.tsv@0.5:bible, bible.tsv@:bible"
 )
 
 
@@ -83,10 +85,14 @@ class TrainText:
     def parse(cls, written: str) -> "TrainText":
         """Read what stands on a command line.
 
-        Raises UsageError where behind a file that is there stands neither weight nor tag.
+        Raises UsageError where behind a file that is there stands neither weight nor tag, or a tag
+        without its @.
         """
         found = _NAMED.fullmatch(written)
-        if found is None or _is_there(written):
+        if _is_there(written):
+            return cls(written)
+        if found is None:
+            _refuse_tag_alone(written)
             return cls(written)
         data, weight, tag = found.group("data", "weight", "tag")
         number = _number(weight)
@@ -136,6 +142,51 @@ def parse_texts(
     )
 
 
+@dataclass(frozen=True)
+class MonoText:
+    """A file of sentences in one language (BCP-47)."""
+
+    lang: str
+    data: str
+
+    @classmethod
+    def parse(cls, written: str) -> "MonoText":
+        """Read LANGUAGE=FILE. Raises UsageError for anything else."""
+        name, found, data = (part.strip() for part in written.partition("="))
+        lang = languages.canonical(name)
+        if not found or not data or lang is None:
+            why = ""
+            if found:
+                why = "the file is missing; " if lang else f"{name!r} is no language; "
+            raise UsageError(
+                f"--mono {written}: {why}write the language and the file, such as yo=news.txt"
+            )
+        refuse_worth(data)
+        return cls(lang, data)
+
+    def is_in(self, lang: str) -> bool:
+        """Return whether the text is in a language, whatever its region or script is said to be."""
+        return languages.primary(self.lang) == languages.primary(lang)
+
+
+def refuse_other_languages(texts: Iterable[MonoText], pair: tuple[str, str]) -> None:
+    """Raise UsageError for text in one language that is in neither of the two of pairs."""
+    for text in texts:
+        if not any(map(text.is_in, pair)):
+            raise UsageError(
+                f"--mono {text.lang}={text.data}: the pairs are {pair[0]} to {pair[1]}; give text in one of these"
+            )
+
+
+def refuse_worth(written: str | None) -> None:
+    """Raise UsageError where a weight or a tag stands behind a file that is read without either."""
+    found = _NAMED.fullmatch(written or "")
+    if found and _is_there(found["data"]) and not _is_there(found[0]):
+        raise UsageError(
+            f"{written}: weights and tags are for the pairs that weft train learns from; give {found['data']} alone"
+        )
+
+
 def split_at_comma(item: str) -> list[Path]:
     """Return one path, or the two that a comma joins; a file that exists may have a comma in its
     name.
@@ -167,6 +218,15 @@ def names_of(texts: Iterable[TrainText]) -> tuple[str, ...]:
 def _is_there(data: str) -> bool:
     """Return whether a name is that of a file, or of two that a comma joins."""
     return os.path.exists(data) or all(map(os.path.exists, data.split(",")))
+
+
+def _refuse_tag_alone(written: str) -> None:
+    """Raise UsageError for the name of a file that is there, and a tag without @ behind it."""
+    data, _, tag = written.rpartition(":")
+    if data and _is_there(data) and _TAG.fullmatch(tag):
+        raise UsageError(
+            f"{written}: no such file; a tag stands behind @: {data}@:{tag}"
+        )
 
 
 def _number(written: str) -> float | None:

@@ -80,7 +80,9 @@ def train_in_steps(
             seed = request.recipe.data.seed
             material = gathered.written(text, seed, use.denoise)
             clock = Clock(_minutes(request), steps_of(material, use))
-            _announce(clock, record, (*request.notes, *material.notes), log)
+            notes = (*request.notes, *material.notes)
+            updates = request.recipe.training.max_steps
+            _announce(clock, updates, record, notes, log)
             steps = Steps(request, material, record, clock, verdict, log, progress)
             best = _go(steps, use)
             verdict.enter("publishing")
@@ -158,10 +160,14 @@ def _refuse_other_run(files: RunFolder) -> None:
 
 
 def _announce(
-    clock: Clock, record: CourseRecord, notes: Sequence[str], log: Log
+    clock: Clock,
+    updates: int | None,
+    record: CourseRecord,
+    notes: Sequence[str],
+    log: Log,
 ) -> None:
     """Say the steps before the first, and how long they will take."""
-    whole = "each as long as its run says"
+    whole = f"each model learns in {updates or 0:,} training steps (training.max_steps)"
     if clock.minutes is not None:
         whole = f"{in_minutes(60 * clock.minutes)} in all; --minutes says otherwise"
     log.note(f"{len(clock.steps)} steps, {whole}:")

@@ -17,12 +17,12 @@ from weft.data.detection import Detector
 from weft.data.formats.lines import read_lines
 from weft.data.languages import UNKNOWN
 from weft.data.masked import masked
-from weft.data.mono import MonoText, Sentences, read_mono
+from weft.data.mono import Sentences, read_mono
 from weft.data.normalize import replace_surrogates
 from weft.data.profile import learn_profiles
 from weft.data.split import keyed_hash
 from weft.data.texts import Texts, gather_pairs
-from weft.data.train_text import TrainText
+from weft.data.train_text import MonoText, TrainText, refuse_other_languages
 from weft.errors import DataError, UsageError
 from weft.folder import durable
 from weft.run.request import Request
@@ -146,7 +146,8 @@ def gather(request: Request, mono: Sequence[MonoText]) -> Gathered:
     texts = gather_pairs(request.recipe.data, request.sources())
     texts = texts.accepted(request.allow_bad_data)
     langs = (texts.train.src_lang, texts.train.tgt_lang)
-    _refuse_other_languages(mono, langs)
+    _refuse_languages(langs)
+    refuse_other_languages(mono, langs)
     if texts.dev is None:
         raise UsageError(
             "--mono: the steps are compared on dev, and these pairs are too few to hold some out; give --dev"
@@ -162,7 +163,8 @@ def gather(request: Request, mono: Sequence[MonoText]) -> Gathered:
     return Gathered(texts, read)
 
 
-def _refuse_other_languages(mono: Sequence[MonoText], langs: tuple[str, str]) -> None:
+def _refuse_languages(langs: tuple[str, str]) -> None:
+    """Raise UsageError for pairs of unknown languages, or of one."""
     if UNKNOWN in langs:
         raise UsageError(
             "--mono: the languages of the pairs are not known; name them with --set data.src_lang=... "
@@ -172,11 +174,6 @@ def _refuse_other_languages(mono: Sequence[MonoText], langs: tuple[str, str]) ->
         raise UsageError(
             f"--mono: both sides of the pairs are {langs[0]}, and more text of it teaches no translating; leave it out"
         )
-    for text in mono:
-        if not any(map(text.is_in, langs)):
-            raise UsageError(
-                f"--mono {text.lang}={text.data}: the pairs are {langs[0]} to {langs[1]}; give text in one of these"
-            )
 
 
 def _refuse_text_of_the_other(
@@ -212,6 +209,8 @@ def _notes(langs: Sequence[str], read: Sequence[Sentences]) -> Iterator[str]:
         for why, count in text.left_out.items():
             if count:
                 yield f"left out: {counted(count, 'lines')} of the text in {lang} ({why})"
+        if text.left_out and not text.lines:
+            yield f"nothing is left of the text in {lang}: the steps go without it"
 
 
 def _written(
