@@ -81,6 +81,32 @@ def test_what_cannot_be_written_is_refused_before_anything(
     assert [path.name for path in tmp_path.iterdir()] == ["made.en-de.tsv"]
 
 
+def test_what_weft_clean_did_not_write_is_not_replaced(
+    command: Command, tmp_path: Path, pairs: list[tuple[str, str]]
+) -> None:
+    source = write(tmp_path / "made.en-de.tsv", [*pairs, pairs[0]])
+    output = write(tmp_path / "mine.tsv", pairs[:3])
+    before = output.read_bytes()
+    ended = command("clean", source, "--output", output)
+    assert (ended.code, len(ended.messages)) == (2, 1)
+    assert f"{output}: exists already" in ended.err
+    assert output.read_bytes() == before
+    assert command("clean", source, "--output", output, "--dry-run").code == 0
+    changes = tmp_path / "mine.changes.tsv"
+    assert not changes.exists()
+    output.rename(changes)
+    assert (
+        f"{changes}: exists already" in command("clean", source, "--output", output).err
+    )
+    changes.unlink()
+    first = command("clean", source, "--output", output)
+    assert first.code == 0
+    # what an earlier cleaning wrote may be written anew, by other rules, too
+    again = command("clean", source, "--output", output, "--keep", "duplicates")
+    assert again.code == 0
+    assert again.lines[-1] != first.lines[-1]
+
+
 def test_rows_and_documents(command: Command, tmp_path: Path) -> None:
     rows = [(f"{'good' if n % 2 else 'bad'}", f"text {n} {n * n}") for n in range(60)]
     table = write(tmp_path / "r.tsv", [("label", "text"), *rows, rows[7]])
@@ -97,5 +123,13 @@ def test_rows_and_documents(command: Command, tmp_path: Path) -> None:
     ended = command("clean", text, "--output", tmp_path / "o.txt")
     assert ended.lines[-1] == "3 documents read, 2 kept, 1 dropped"
     assert (tmp_path / "o.txt").read_text() == "one line\n\nanother one\n"
+    text.write_text("one line\n<b>two</b>\n<br>\n\n<br>\n", "utf-8")
+    ended = command("clean", text, "--output", tmp_path / "o.txt")
+    assert [line for line in ended.lines if line[0] in " 2"] == [
+        "      1 mended markup (lines): tags are taken out, references are the characters",
+        "      2 dropped markup (lines): tags are taken out, references are the characters",
+        "      1 dropped empty: there is no text, or none on one side",
+        "2 documents read, 1 kept, 1 dropped",
+    ]
     refused = command("clean", text, "--output", tmp_path / "o.txt", "--test", text)
     assert "are for pairs and labelled rows" in refused.err

@@ -32,6 +32,7 @@ try:
 finally:
     print(f"operations: {count}")
 """
+OLD = "done\trule\twhere\n"  # as a list of changes begins
 OUTPUTS = ("clean.en", "clean.de", "clean.changes.tsv")
 
 
@@ -53,7 +54,7 @@ def prepared(folder: Path) -> Path:
     lines = [f"{src}<br>\t{tgt}\n" for src, tgt in [*pairs, pairs[0]]]
     (folder / "made.en-de.tsv").write_text("".join(lines), "utf-8")
     for name in OUTPUTS:
-        (folder / name).write_text("old\n")
+        (folder / name).write_text(OLD)
     return folder
 
 
@@ -75,7 +76,7 @@ def test_X3_weft_clean_killed_anywhere_leaves_nothing_half_written(
         assert clean(folder, at).returncode == -signal.SIGKILL
         found = [contents(folder).get(name, "") for name in OUTPUTS]
         wanted = [new[name].replace("/whole/", f"/{at}/") for name in OUTPUTS]
-        is_old = {text == "old\n" for text in found if text}
+        is_old = {text == OLD for text in found if text}
         assert len(is_old) <= 1, f"old beside new after operation {at}"
         if is_old == {False}:
             assert all(one in ("", two) for one, two in zip(found, wanted, strict=True))

@@ -73,7 +73,10 @@ def clean(
     """Clean text: mend what can be mended, drop what would spoil training, and list both."""
     from weft.data.clean.rules import Choice
     from weft.data.clean.writing import Destination
+    from weft.data.train_text import refuse_worth
 
+    for item in (*data, dev, test):
+        refuse_worth(item)
     if output is None and not dry_run:
         raise UsageError(
             "--output is missing: name the file of the cleaned text, or add --dry-run to see what would be done"
@@ -84,6 +87,8 @@ def clean(
     place = None
     if output is not None:
         place = Destination.of(output, changes, [*data, *filter(None, (dev, test))])
+        if not dry_run:
+            place.refuse_existing()
     job = _Job(chosen.recipe, data, choice, (dev, test), place)
     cleaned, contents, columns = job.run()
     cleaned.notes[:0] = [*chosen.said, *chosen.doubts]
@@ -186,20 +191,23 @@ class _Job:
 def _report(cleaned: "Cleaned[Corpus]", choice: "Choice", task: str) -> Iterator[str]:
     """Yield what was done by each rule, what is left, and how many rows that makes."""
     from weft.data.check.finding import counted
+    from weft.data.clean.documents import LINE_RULES
     from weft.data.clean.rules import BY_NAME
 
+    of_lines = LINE_RULES if task == "language-modelling" else ()
     yield from cleaned.notes
     for name, numbers in cleaned.record.counts().items():
         rule = BY_NAME[name]
+        unit = " (lines)" if name in of_lines else ""
         for done, why in (("mended", rule.mends), ("dropped", rule.drops)):
             if numbers[done]:
-                yield f"{numbers[done]:7,} {done} {name}: {why or rule.mends}"
+                yield f"{numbers[done]:7,} {done} {name}{unit}: {why or rule.mends}"
     for reason, count in sorted(cleaned.record.unlisted.items()):
         yield f"{count:7,} dropped in reading: {reason}"
     for finding in cleaned.left:
         if finding.code not in _NO_FAULTS:
             kept = " (kept)" if choice.does(finding.code, "keep") else ""
             yield f"still there: {finding.severity} {finding.code}{kept}: {finding.message}"
-    unit = {"translation": "pairs", "language-modelling": "documents"}.get(task, "rows")
-    read = counted(cleaned.num_read, unit)
+    rows = {"translation": "pairs", "language-modelling": "documents"}.get(task, "rows")
+    read = counted(cleaned.num_read, rows)
     yield f"{read} read, {len(cleaned.text):,} kept, {cleaned.num_read - len(cleaned.text):,} dropped"

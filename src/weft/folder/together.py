@@ -20,7 +20,8 @@ def written_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     them at the end of the block.
 
     Until then each path is as it was. Whoever stops the writer while it renames leaves too few
-    files, never an old one beside a new one; and what a killed writer left is removed by the next.
+    files, never an old one beside a new one, and never another without the first; what a killed
+    writer left is removed by the next.
     Raises FolderError where one cannot be written.
     """
     parents = list(dict.fromkeys(path.parent for path in paths))
@@ -34,7 +35,7 @@ def written_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
             yield temporary
             for path in temporary:
                 sync(path)
-            for path in paths:
+            for path in reversed(paths):
                 path.unlink(missing_ok=True)
             for path, new in zip(paths, temporary, strict=True):
                 os.replace(new, path)

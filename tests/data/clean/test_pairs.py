@@ -1,14 +1,19 @@
 """Pairs are cleaned of what was planted, are recorded, and are not changed when cleaned again."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from weft.data import builtin
+from weft.data.check.alignment import Shift
 from weft.data.check.pairs import look_over
 from weft.data.clean.cleaned import Cleaned
 from weft.data.clean.pairs import clean_pairs
+from weft.data.clean.realigning import join_again
 from weft.data.clean.rules import BY_NAME, Choice
 from weft.data.clean.writing import Destination, pairs_as_files
 from weft.data.corpus import ParallelText, from_pairs, read_pairs
@@ -120,10 +125,15 @@ def test_a_shifted_stretch_is_in_step_again(sound: Pairs, by: int) -> None:
     cleaned = clean(pairs)
     found = rows(cleaned)
     true = set(sound)
+    counts = cleaned.record.counts()["shifted-lines"]
+    # as many sources as targets are left over, and both together are the rows that are missing
+    assert counts["dropped"] == len(sound) - len(found)
+    of_shift = [c for c in cleaned.record.changes if c.after is None]
+    sources, targets = (sum(bool(c.before[side]) for c in of_shift) for side in (0, 1))
+    assert sources == targets == counts["dropped"]
     assert all(pair in true for pair in found)
     assert len(found) >= len(sound) - 3 * abs(by)
-    mended = cleaned.record.counts()["shifted-lines"]["mended"]
-    assert mended >= last - first - 3 * abs(by)
+    assert counts["mended"] >= last - first - 3 * abs(by)
 
 
 def test_a_line_that_one_file_lacks_puts_nothing_else_out_of_step(
@@ -182,6 +192,8 @@ def test_text_with_any_damage_is_cleaned_once_for_all(
         pairs[place] = chance.choice(changes)(*pairs[place])
     cleaned = clean(pairs)
     assert cleaned.record.changes
+    dropped = sum(n["dropped"] for n in cleaned.record.counts().values())
+    assert cleaned.num_read == len(pairs) == len(cleaned.text) + dropped
     again = clean(rows(cleaned))
     assert again.record.changes == []
     assert rows(again) == rows(cleaned)
@@ -221,3 +233,48 @@ def test_rows_of_dev_and_test_are_dropped(sound: Pairs, tmp_path: Path) -> None:
 def test_text_of_which_nothing_is_left_is_an_error() -> None:
     with pytest.raises(DataError, match="no pair is left"):
         clean([("same", "same"), ("a", "")])
+
+
+class OneToOne:
+    """Scores by the numbers that lines stand for: a right pair 2, a wrong one -6."""
+
+    def __init__(self, src: Sequence[int], tgt: Sequence[int]) -> None:
+        self._src = np.array(src)
+        self._tgt = np.array(tgt)
+
+    def score(self, src: Any, tgt: Any) -> Any:
+        return np.where(self._src[src] == self._tgt[tgt], 2.0, -6.0)
+
+
+@pytest.mark.parametrize("early", range(-3, 4))
+@pytest.mark.parametrize("late", range(-3, 4))
+def test_an_end_that_is_told_wrongly_leaves_no_wrong_pair(
+    early: int, late: int
+) -> None:
+    src = list(range(120))
+    # two strange lines before 30, and two that are missing from 80 on
+    tgt = [*range(30), -1, -2, *range(30, 80), *range(82, 120)]
+    files = [0] * len(src)
+    shift = Shift(30 + early, 79 + late, 2)
+    joins = join_again(OneToOne(src, tgt), [shift], files)  # type: ignore[arg-type]
+    assert [(src[i], tgt[j]) for i, j in joins.pairs] == [
+        (n, n) for n in range(120) if n not in (80, 81)
+    ]
+    assert joins.sources == [80, 81]
+    assert joins.targets == [30, 31]
+
+
+def test_lines_are_joined_within_a_file() -> None:
+    src = list(range(40))
+    tgt = [-1, *range(19), *range(20, 40)]
+    files = [0] * 20 + [1] * 20
+    joins = join_again(
+        OneToOne(src, tgt),  # type: ignore[arg-type]
+        [Shift(0, 19, 1)],
+        files,
+    )
+    assert joins.sources == [19]
+    assert joins.targets == [0]
+    assert [(src[i], tgt[j]) for i, j in joins.pairs] == [
+        (n, n) for n in range(40) if n != 19
+    ]

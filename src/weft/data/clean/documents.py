@@ -8,13 +8,14 @@ from weft.console import stages
 from weft.data.check.documents import look_over_documents
 from weft.data.check.finding import Finding
 from weft.data.clean.cleaned import Cleaned, doomed
-from weft.data.clean.mending import has_lost
+from weft.data.clean.mending import MENDS, has_lost
 from weft.data.clean.record import Record
 from weft.data.clean.rules import EMPTY, LOST, Choice
 from weft.data.documents import Documents, Ends, read_documents
 from weft.errors import DataError
 
 _OF_LINES = "wrong-script"  # the finding that is about lines, not documents
+LINE_RULES = (*MENDS, _OF_LINES)  # the rules that count lines
 
 
 def clean_documents(

@@ -176,7 +176,10 @@ class _Cleaner:
             )
 
     def _realign(self, pairs: PairText) -> None:
-        """Put shifted stretches in step; lines that are left over are dropped."""
+        """Put shifted stretches in step; lines that are left over are dropped.
+
+        As many are left on each side, and a source and a target are one row less.
+        """
         text = self.text
         joins = join_again(pairs.alignment, pairs.shifts, text.file_of)
         left_tgt = set(joins.targets)
@@ -187,7 +190,8 @@ class _Cleaner:
             self._record.drop(self._place(i), text.where(i), SHIFTED, row)
         for i in sorted(left_tgt):
             row = ("", text.tgt[i])
-            self._record.drop(self._place(i), self._where_tgt(i), SHIFTED, row)
+            where = self._where_tgt(i)
+            self._record.drop(self._place(i), where, SHIFTED, row, other_half=True)
         for i, j in joins.pairs:
             if i != j:
                 before = (text.src[i], text.tgt[i])

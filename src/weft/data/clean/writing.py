@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 from weft.data.clean.documents import with_ends
 from weft.data.clean.labelled import Table
+from weft.data.clean.record import HEAD
 from weft.data.corpus import ParallelText, split_at_comma
 from weft.data.documents import Documents, Ends
 from weft.data.formats.filenames import pair_from_name
@@ -64,6 +65,18 @@ class Destination:
                 raise UsageError(f"{path}: is named twice; give each file a name")
         return cls(texts, changes)
 
+    def refuse_existing(self) -> None:
+        """Raise UsageError where a file would be lost that no cleaning wrote: beside one that a
+        cleaning wrote is its list of changes.
+        """
+        if _is_list(self.changes):
+            return
+        for path in (*self.texts, self.changes):
+            if path.exists():
+                raise UsageError(
+                    f"{path}: exists already, and weft clean did not write it; name another file, or remove this one"
+                )
+
     def write(self, contents: Mapping[Path, Iterable[str]]) -> None:
         """Write files of lines, each as a whole or none at all."""
         with written_together(list(contents)) as temporary:
@@ -81,6 +94,16 @@ def _write(path: Path, lines: Iterable[str]) -> None:
             file = cast(BinaryIO, stack.enter_context(packed))
         for line in lines:
             file.write(line.encode("utf-8", "replace"))
+
+
+def _is_list(path: Path) -> bool:
+    """Return whether a file is the list of changes of a cleaning."""
+    head = "\t".join(HEAD).encode()
+    try:
+        with path.open("rb") as file:
+            return file.read(len(head)) == head
+    except OSError:
+        return False
 
 
 def _is_same(path: Path, other: Path) -> bool:
