@@ -209,6 +209,14 @@ def test_documents(command: Command, tmp_path: Path) -> None:
     ended = command("check", tmp_path / "book.txt")
     assert (ended.code, "running text: a language model" in ended.lines[0]) == (0, True)
     assert ended.lines[1].startswith("train: 300 rows; median length: text ")
+    news = tmp_path / "news.txt"
+    news.write_text(text.replace("\n\n", "\n"), "utf-8")
+    hint = "if each line is a sentence, as in text for weft train --mono: --set data.documents=line"
+    assert hint not in ended.lines
+    assert hint in command("check", news).lines
+    by_line = command("check", news, "--set", "data.documents=line").lines
+    assert hint not in by_line
+    assert any(line.startswith("train: 300 rows; ") for line in by_line)
 
 
 @pytest.mark.parametrize(
@@ -290,3 +298,60 @@ def test_memories_terms_and_documents_say_how_they_are_used(
     ended = command("check", document)
     assert (ended.code, ended.out) == (3, b"")
     assert ended.err.endswith(f"weft translate FOLDER {document} translates it\n")
+
+
+def test_every_row_without_a_label_is_named_and_the_rest_is_checked(
+    command: Command, tmp_path: Path
+) -> None:
+    rows = [
+        (f"text {i} is about {i * i}", "good" if i % 2 else "bad") for i in range(300)
+    ]
+    for place, missing in ((7, ""), (40, "nan"), (41, " ")):
+        rows[place] = (rows[place][0], missing)
+    rows[60] = rows[50]
+    data = write(tmp_path / "r.tsv", rows, "text\tlabel\n")
+    ended = command("check", data)
+    assert ended.code == 3
+    said = f"FATAL    no-label (train): {data}:9: no label (3 rows have none: empty, nan or null)"
+    assert said in ended.lines
+    for line in (9, 42, 43):
+        assert f"{data}:{line}: text {line - 2} is about" in ended.out.decode()
+    assert any(" duplicates (train): " in line for line in ended.lines)
+    assert any(line.startswith("train: 297 rows") for line in ended.lines)
+    assert any(f"weft clean {data} --output FILE" in line for line in ended.lines)
+    (tmp_path / "clean.tsv").unlink(missing_ok=True)
+    assert command("clean", data, "--output", tmp_path / "clean.tsv").code == 0
+    assert "no-label" not in command("check", tmp_path / "clean.tsv").out.decode()
+    write(data, [(text, "") for text, _ in rows], "text\tlabel\n")
+    (fatal,) = [line for line in command("check", data).lines if "FATAL" in line]
+    assert "unreadable (train)" in fatal
+    assert "no label (300 rows have none" in fatal
+
+
+def test_weights_and_tags_where_they_mean_nothing(
+    command: Command, tmp_path: Path, pairs: list[tuple[str, str]]
+) -> None:
+    table = write(tmp_path / "p.en-de.tsv", pairs[:50])
+    book = tmp_path / "book.txt"
+    book.write_text("One line.\n\nAnother one.\n", "utf-8")
+    assert command("check", f"{table}@2:news").code == 0
+    for arguments, said in (
+        (["check", table, "--test", f"{table}@2"], f"give {table} alone"),
+        (["check", f"{book}@2"], "weight 2: weights and tags are for pairs"),
+        (["clean", f"{table}@2:x", "--dry-run"], f"give {table} alone"),
+        (["clean", table, "--dry-run", "--dev", f"{table}@:x"], f"give {table} alone"),
+        (["train", table, "--dev", f"{table}@3"], f"give {table} alone"),
+    ):
+        ended = command(*arguments)
+        assert ended.code == 2, ended.err
+        assert said in ended.messages[-1]
+
+
+def test_dev_is_checked_where_the_training_text_cannot_be_read(
+    command: Command, tmp_path: Path, pairs: list[tuple[str, str]]
+) -> None:
+    (tmp_path / "notab.tsv").write_bytes(b"a\tb\nno tab\n")
+    dev = write(tmp_path / "dev.tsv", pairs[:50])
+    ended = command("check", tmp_path / "notab.tsv", "--dev", dev)
+    assert (ended.code, ended.err) == (3, "")
+    assert any(line.startswith("dev: 50 rows") for line in ended.lines)

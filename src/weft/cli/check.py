@@ -61,9 +61,11 @@ def check(
     from weft.data.checkup import check_up
     from weft.data.glossary_check import is_glossary
     from weft.data.texts import Sources
-    from weft.data.train_text import names_of, parse_texts
+    from weft.data.train_text import names_of, parse_texts, refuse_worth
 
     texts = parse_texts(data)
+    for item in (dev, test):
+        refuse_worth(item)
     data = [*names_of(texts)]
     if len(data) == 1 and recipe is None and is_glossary(Path(data[0])):
         _check_glossary(Path(data[0]), settings or (), output, as_json)
@@ -135,10 +137,12 @@ def _say(checkup: "Checkup", data: Sequence[str], has_report: bool) -> None:
 
 
 def _other_uses(data: Sequence[str], checkup: "Checkup") -> Iterator[str]:
-    """Yield how else than in training a file of pairs may be used."""
+    """Yield how else than in training a file may be used."""
     from weft.data.formats.filetype import type_of_name
 
-    if checkup.task != "translation" or len(data) != 1 or not checkup.parts:
+    if checkup.task == "language-modelling" and _is_undivided(data, checkup):
+        yield "if each line is a sentence, as in text for weft train --mono: --set data.documents=line"
+    if checkup.task != "translation" or len(data) != 1 or "train" not in checkup.parts:
         return
     kind = type_of_name(Path(data[0]))
     if kind is None:
@@ -151,12 +155,18 @@ def _other_uses(data: Sequence[str], checkup: "Checkup") -> Iterator[str]:
         yield f"if these are terms, what is said of training does not count: {use.format('--glossary')}"
 
 
+def _is_undivided(data: Sequence[str], checkup: "Checkup") -> bool:
+    """Return whether each file is one document."""
+    train = checkup.parts.get("train")
+    return train is not None and train["rows"] == len(data)
+
+
 def _cleaning(data: Sequence[str], checkup: "Checkup") -> Iterator[str]:
     """Yield the command that acts on findings, where there are such."""
     from weft.data.clean.rules import RULES
 
     acted_on = {rule.name for rule in RULES if rule.action != "keep"}
-    found = {one.code for one in checkup.findings if one.part == "train" and one.rows}
+    found = {one.code for one in checkup.findings if one.part == "train" and one.places}
     if acted_on & found:
         yield f"weft clean {' '.join(data)} --output FILE mends such rows or drops them, and lists both"
 

@@ -10,7 +10,7 @@ from typing import Any
 from weft.config import ClassificationRecipe, LanguageRecipe, Recipe, TranslationRecipe
 from weft.data.base import Corpus
 from weft.data.check.columns import look_over_columns
-from weft.data.check.finding import Finding, Severity, gravest_first
+from weft.data.check.finding import Finding, Rows, Severity, gravest_first
 from weft.data.check.parts import (
     examine_directions,
     examine_documents,
@@ -21,7 +21,13 @@ from weft.data.check.unequal import unequal_lines
 from weft.data.corpus import ParallelText, measured, split_at_comma
 from weft.data.directions import read_directions
 from weft.data.documents import read_documents
-from weft.data.labelled import read_labelled
+from weft.data.labelled import (
+    LABEL_THEM,
+    LabelledText,
+    Unlabelled,
+    no_label,
+    read_labelled,
+)
 from weft.data.texts import Sources, text_signature
 from weft.data.train_text import TrainText, names_of
 from weft.errors import DataError
@@ -74,13 +80,19 @@ def check_up(recipe: Recipe, sources: Sources) -> Checkup:
     is checked.
     """
     checkup = Checkup(recipe.task)
-    read, examine = _reader_and_examiner(recipe)
+    unlabelled: Unlabelled = {}
+    read, examine = _reader_and_examiner(recipe, unlabelled)
     items = {
-        "train": [item for item in names_of(sources.train) if item],
+        "train": [item for item in _train_files(recipe, sources) if item],
         "dev": [sources.dev] if sources.dev else [],
         "test": [sources.test] if sources.test else [],
     }
-    parts = {name: _read(items[name], read, name, checkup) for name in items}
+    parts: dict[str, Corpus | None] = {}
+    for name, named in items.items():
+        parts[name] = _read(named, read, name, checkup)
+        if unlabelled and parts[name] is not None:
+            checkup.findings.append(_about_unlabelled(unlabelled, name))
+        unlabelled.clear()
     train = parts["train"]
     if isinstance(recipe, ClassificationRecipe) and train is not None:
         columns = (recipe.data.text_column, recipe.data.label_column)
@@ -91,8 +103,13 @@ def check_up(recipe: Recipe, sources: Sources) -> Checkup:
     return checkup
 
 
-def _reader_and_examiner(recipe: Recipe) -> tuple[Reader, Examiner]:
-    """Return what reads DATA as a recipe says, and what examines the parts of such text."""
+def _reader_and_examiner(
+    recipe: Recipe, unlabelled: Unlabelled
+) -> tuple[Reader, Examiner]:
+    """Return what reads DATA as a recipe says, and what examines the parts of such text.
+
+    Rows without a label that should have one go into `unlabelled`.
+    """
     if isinstance(recipe, TranslationRecipe):
         pairs = recipe.data
         return lambda items: read_directions(_texts(items), pairs), examine_directions
@@ -103,7 +120,38 @@ def _reader_and_examiner(recipe: Recipe) -> tuple[Reader, Examiner]:
     assert isinstance(recipe, ClassificationRecipe)
     rows = recipe.data
     columns = (rows.text_column, rows.label_column, rows.label_separator)
-    return lambda items: read_labelled(items, *columns), examine_rows
+
+    def read(items: Sequence[str]) -> LabelledText:
+        return read_labelled(items, *columns, unlabelled=unlabelled)
+
+    return read, examine_rows
+
+
+def _about_unlabelled(unlabelled: Unlabelled, part: str) -> Finding:
+    """Say which rows of a part have no label."""
+    where = list(unlabelled)
+    rows = Rows(
+        len(where), "rows", where.__getitem__, lambda i: (unlabelled[where[i]],)
+    )
+    every = range(len(where))
+    return Finding(
+        "fatal",
+        "no-label",
+        no_label(unlabelled),
+        LABEL_THEM,
+        len(where),
+        examples=rows.examples(every),
+        part=part,
+        places=rows.places(every),
+    )
+
+
+def _train_files(recipe: Recipe, sources: Sources) -> tuple[str, ...]:
+    """Return the training text as it was named. Raises UsageError for weights and tags where these
+    have no meaning.
+    """
+    is_pairs = isinstance(recipe, TranslationRecipe)
+    return names_of(sources.train) if is_pairs else sources.train_files
 
 
 def _texts(items: Sequence[str]) -> list[TrainText]:

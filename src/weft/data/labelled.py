@@ -29,8 +29,14 @@ EMPTY_TEXT = "empty text"
 _NO_LABEL = ("", "nan", "null")  # what tables have where there is none, in any case
 _SIGNS = (";", "|", "/")  # that may stand between labels
 _NUM_NAMED = 5  # labels that a message names
+LABEL_THEM = (
+    "label each row or take it out, as weft clean does, or, where a text may have several labels or none, set "
+    "data.label_separator"
+)
 
 Labels = tuple[str, ...]
+Unlabelled = dict[str, str]
+"""Rows without a label that should have one: their texts, by where each stands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +67,10 @@ def read_labelled(
     label_column: str = "label",
     label_separator: str | None = None,
     settable: bool = True,
+    unlabelled: Unlabelled | None = None,
 ) -> LabelledText:
     """Read and join tables; a row without text is dropped and counted, one without a label is an
-    error.
+    error, or goes into `unlabelled`.
 
     `settable`: the columns come from a recipe, so that a complaint about one may name its key
     there.
@@ -87,7 +94,7 @@ def read_labelled(
         else {}
     )
     parts = [
-        _read_file(file, (text_column, label_column), label_separator, keys)
+        _read_file(file, (text_column, label_column), label_separator, keys, unlabelled)
         for item in items
         for file in shards_of(Path(item)) or [Path(item)]
     ]
@@ -250,7 +257,11 @@ def label_counts(text: LabelledText) -> dict[str, int]:
 
 
 def _read_file(
-    path: Path, columns: tuple[str, str], separator: str | None, keys: Mapping[str, str]
+    path: Path,
+    columns: tuple[str, str],
+    separator: str | None,
+    keys: Mapping[str, str],
+    unlabelled: Unlabelled | None,
 ) -> LabelledText:
     dropped: Counter[str] = Counter()
     notes: list[str] = []
@@ -258,7 +269,7 @@ def _read_file(
     stages.enter(f"reading {path}")
     rows = read_table(path, columns, dropped, notes, keys)
     cells = ((line, row[text_column], row[label_column]) for line, row in rows)
-    return _keep(str(path), cells, dropped, notes, separator)
+    return _keep(str(path), cells, dropped, notes, separator, unlabelled)
 
 
 def _only(where: str, labels: Sequence[str]) -> str:
@@ -275,14 +286,15 @@ def _keep(
     dropped: Counter[str],
     notes: list[str],
     separator: str | None,
+    unlabelled: Unlabelled | None = None,
 ) -> LabelledText:
     """Collect the rows that have text. Raises DataError if none has, or if some have no label but
-    should.
+    should, unless these are to go into `unlabelled`.
     """
     texts: list[str] = []
     labels_of: list[Labels] = []
     lines: list[int] = []
-    unlabelled: list[int] = []
+    without: Unlabelled = {}
     for line, raw_text, raw_label in stages.counted(cells, "rows"):
         text = one_line(as_text(f"{name}:{line}", raw_text))
         if not text:
@@ -290,12 +302,15 @@ def _keep(
             continue
         labels = labels_in(f"{name}:{line}", raw_label, separator)
         if not labels and separator is None:
-            unlabelled.append(line)
+            without[f"{name}:{line}"] = text
             continue
         texts.append(text)
         labels_of.append(labels)
         lines.append(line)
-    _refuse_unlabelled(name, unlabelled)
+    if unlabelled is None or not texts:
+        _refuse_unlabelled(without)
+    else:
+        unlabelled |= without
     if not texts:
         raise DataError(f"{name}: no row with text ({reasons(dropped) or 'no rows'})")
     return LabelledText(
@@ -315,13 +330,15 @@ def one_line(text: str) -> str:
     return on_one_line(text.replace("\r", "\n"))
 
 
-def _refuse_unlabelled(name: str, lines: Sequence[int]) -> None:
-    if lines:
-        rows = "1 row has" if len(lines) == 1 else f"{len(lines):,} rows have"
-        raise DataError(
-            f"{name}:{lines[0]}: no label ({rows} none: empty, nan or null); label each row or take it out, or, "
-            "where a text may have several labels or none, set data.label_separator"
-        )
+def _refuse_unlabelled(rows: Unlabelled) -> None:
+    if rows:
+        raise DataError(f"{no_label(rows)}; {LABEL_THEM}")
+
+
+def no_label(rows: Unlabelled) -> str:
+    """Say that rows have no label, and where the first of them stands."""
+    count = "1 row has" if len(rows) == 1 else f"{len(rows):,} rows have"
+    return f"{next(iter(rows))}: no label ({count} none: empty, nan or null)"
 
 
 def as_text(where: str, value: Any) -> str:
