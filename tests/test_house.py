@@ -115,8 +115,9 @@ data.streams: data.store data.tokenizer
 data.windows: data.batches data.store data.streams data.tokenizer
 data.label_batches: data.batches data.store data.tokenizer
 data.directions: config data.corpus data.formats data.languages data.train_text
-data.texts: config data.base data.builtin data.check data.corpus data.directions data.documents data.glossary\
- data.labelled\
+data.checked: data.check data.corpus folder.durable folder.version
+data.texts: config data.base data.builtin data.check data.checked data.corpus data.directions data.documents\
+ data.glossary data.labelled\
  data.signature data.sources data.split data.train_text
 data.checkup: config data.base data.check data.corpus data.directions data.documents data.labelled\
  data.texts\

@@ -9,6 +9,7 @@ by which most candidates are dismissed before their words are compared.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import chain
@@ -44,7 +45,8 @@ _HALF = np.uint64(29)
 
 def words_in(folded: str) -> list[str]:
     """Return the words of a folded text."""
-    return _WORD.findall(folded[:_MOST_CHARS])
+    read = folded[:_MOST_CHARS]
+    return read.split() if read.isascii() else _WORD.findall(read)
 
 
 def sketch(folded: Sequence[Sequence[str]]) -> tuple[Hashes, Bytes]:
@@ -63,13 +65,10 @@ def sketch(folded: Sequence[Sequence[str]]) -> tuple[Hashes, Bytes]:
 
 def _hashed(words: Sequence[Sequence[str]], count: int, side: int) -> Hashes:
     """Hash each word of a side; one of another side has another hash."""
-    numbers: dict[str, int] = {}
+    numbers = defaultdict[str, int]()
+    numbers.default_factory = numbers.__len__  # the next number for a new word
     each = chain.from_iterable(words)
-    ids = np.fromiter(
-        (numbers.setdefault(word, len(numbers)) for word in each),
-        dtype=np.int64,
-        count=count,
-    )
+    ids = np.fromiter(map(numbers.__getitem__, each), np.int64, count)
     salt = bytes([side])
     contents = (word.encode("utf-8", "surrogatepass") for word in numbers)
     digests = (blake2b(one, digest_size=8, salt=salt).digest() for one in contents)

@@ -17,6 +17,7 @@ from weft.data.check.parts import (
     examine_documents,
     examine_rows,
 )
+from weft.data.checked import key_of, read_checked
 from weft.data.corpus import (
     ParallelText,
     fingerprint,
@@ -58,7 +59,8 @@ class Texts(Generic[C]):
     or noticed.
 
     `findings` are what the data check says of the files that were given; `overridden` the codes of
-    the fatal ones that the user overrode. `glossary` has the terms to mark in the pairs.
+    the fatal ones that the user overrode. `glossary` has the terms to mark in the pairs. The
+    findings of a large text can be kept by `check_key`.
     """
 
     train: C
@@ -71,6 +73,7 @@ class Texts(Generic[C]):
     overridden: tuple[str, ...] = ()
     glossary: Glossary | None = None
     glossary_file: str = ""
+    check_key: str = ""
 
     def accepted(self, in_spite_of_fatal: bool) -> "Texts[C]":
         """Return the same texts once nothing fatal stands against training, or the person trains in
@@ -127,12 +130,15 @@ def text_signature(text: Corpus) -> str:
 
 @dataclass(frozen=True)
 class Sources:
-    """The files that a person named; `glossary` has the terms to mark in the training text."""
+    """The files that a person named; `glossary` has the terms to mark in the training text.
+    `checked` is where a run keeps what was found in a large one.
+    """
 
     train: tuple[TrainText, ...] = ()
     dev: str | None = None
     test: str | None = None
     glossary: str | None = None
+    checked: Path | None = None
 
     @property
     def train_files(self) -> tuple[str, ...]:
@@ -199,11 +205,14 @@ def _read_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     test_size = 0 if test else data.test_size
     split = _Split(train, *split_off(train, dev_size, test_size, data.seed))
     stages.enter("checking the text")
-    findings = examine_directions(train, dev, test)
+    key = key_of((train, dev, test)) if train.is_large else ""
+    findings = read_checked(given.checked, key)
+    if findings is None:
+        findings = examine_directions(train, dev, test)
     how = _split_notes(split.dev, split.test, "pairs", data.seed)
     small = _small_notes(split.train)
     texts = split.texts(dev, test, "pairs", fingerprint, findings, (*how,), (*small,))
-    texts = _turned(texts, data)
+    texts = _turned(replace(texts, check_key=key), data)
     if data.has_hints and texts.train.pairs:
         raise UsageError(
             "data.terms and data.memory are for one direction; leave them out, or data.directions"

@@ -55,6 +55,7 @@ class RunFolder:
         self.checkpoints = folder / "checkpoints"
         self.snapshots = folder / "snapshots"  # weights of its way, to look back at
         self.stores = folder / "stores"
+        self.checked = folder / "checked.json"  # what was found in a large text
         # copied from the model that the run starts from
         self.words = folder / "words.safetensors"
         self.tokenizers = folder / "tokenizers"

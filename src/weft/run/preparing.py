@@ -13,6 +13,7 @@ import torch
 from weft.config import ClassificationRecipe, Recipe, size_keys
 from weft.console import stages
 from weft.data.check.finding import counted
+from weft.data.checked import write_checked
 from weft.data.formats.table import column_names
 from weft.data.kind import COLUMNS
 from weft.data.overlap import TextHashes
@@ -149,6 +150,8 @@ def prepare(
     folder = RunFolder(request.out)
     recipe, texts = material.recipe, material.texts
     machine = _choose_machine(folder, recipe, world, log)
+    if texts.check_key and world.is_first:
+        write_checked(folder.checked, texts.check_key, texts.findings)
     record.enter("learning the tokenizers")
     tokenizers = _choose_tokenizers(folder, request, material)
     record.enter("encoding the text")

@@ -78,7 +78,8 @@ class Request:
 
     def sources(self) -> Sources:
         """Return the files to read, as they were named."""
-        return Sources(self.train, self.dev, self.test, self.glossary)
+        checked = None if self.fresh else RunFolder(self.out).checked
+        return Sources(self.train, self.dev, self.test, self.glossary, checked)
 
     def source_facts(self) -> dict[str, Any]:
         """Return what the run reads, as it was named, and the directory of these names."""
