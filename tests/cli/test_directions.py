@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft.inspection.diagnosis import Cause
 
 Command = Callable[..., Any]
 TEXT = "Katze sieht Hund."
@@ -56,6 +57,30 @@ def test_compare_takes_one_direction(
     assert found.code == 0, found.err
     assert json.loads(found.out)["figures"]
     assert "say which" in command(*asked).err
+
+
+def test_diagnose_looks_at_each_direction_of_the_text(
+    command: Command, both_ways: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def causes(evidence: Any) -> list[Cause]:
+        config = evidence.task.config
+        own = f"{len(evidence.given)} pairs into {config.tgt_lang}"
+        return [Cause("own", own, "x"), Cause("of the run", "as ever", "x")]
+
+    monkeypatch.setattr("weft.inspection.diagnosis.find_causes", causes)
+    there = tmp_path / "there.en-de.tsv"
+    back = tmp_path / "back.de-en.tsv"
+    there.write_text("cat sees dog.\tKatze sieht Hund.\n", "utf-8")
+    back.write_text("Hund hört Katze.\tdog hears cat.\n" * 2, "utf-8")
+    assert command("diagnose", both_ways, there, back).lines[::2] == [
+        "own: en to de: 1 pairs into de",
+        "own: de to en: 2 pairs into en",
+        "of the run: as ever",
+    ]
+    assert command("diagnose", both_ways, back).lines[::2] == [
+        "own: 2 pairs into en",
+        "of the run: as ever",
+    ]
 
 
 @pytest.mark.parametrize("verb", ["selfcheck", "diagnose"])

@@ -127,8 +127,21 @@ def test_hints_are_for_one_direction(
 def test_it_is_quantized_with_all_directions(both_ways: Path, tmp_path: Path) -> None:
     out = tmp_path / "int8"
     found = quantize(both_ways, [], out, max_bleu_loss=100)
-    assert any("compared from en to de" in note for note in found.notes)
+    assert list(found.directions) == ["en to de", "de to en"]
+    means = [sum(both) / 2 for both in zip(*found.directions.values(), strict=True)]
+    assert means == pytest.approx([found.bleu, found.bleu_int8])
+    losses = [before - after for before, after in found.directions.values()]
+    assert found.bleu_loss == max(losses)
+    _, text = held_out(both_ways)
+    assert found.sentences == len(text)
+    assert not any("not compared" in note for note in found.notes)
     model = weft.load(out)
     assert model.directions == (("en", "de"), ("de", "en"))
     assert model.translate("Katze sieht Hund.", to="en")
     assert set(languages_in(out).profiles) == {"en", "de"}
+    one = tmp_path / "one.en-de.tsv"
+    one.write_text("cat sees dog.\tKatze sieht Hund.\n" * 2, "utf-8")
+    part = quantize(both_ways, [str(one)], tmp_path / "part", max_bleu_loss=100)
+    assert "the text has no pairs de to en, which are not compared" in part.notes
+    with pytest.raises(UsageError, match="it is learned for one direction"):
+        quantize(both_ways, [], tmp_path / "x", shortlist=[str(one)])

@@ -120,7 +120,8 @@ def make_pairs(
         notes = (*reading_notes(text), *left_out_notes(left_out, count))
         if not pairs:
             raise DataError(
-                f"no pair to learn from: {'; '.join(notes)}; is the text in {tgt_lang}, which {maker.folder} reads?"
+                f"no pair to learn from: {'; '.join(notes)}; is the text in {tgt_lang}, which {maker.folder} reads? "
+                f"then it has learned too little: weft diagnose {maker.folder}"
             )
         rows = [_heads(src_lang, tgt_lang, pairs), *pairs]
         turned = slice(None, None, -1 if is_turned else 1)

@@ -9,7 +9,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
-from weft.data.languages import direction
+from weft.data.directions import describe
 from weft.data.tokenizer import BOS_ID, EOS_ID
 from weft.decoding.decoder import Hypothesis, StepInput
 from weft.decoding.shortlist import learn_shortlist
@@ -40,12 +40,14 @@ from weft.folder.model_folder import (
 )
 from weft.kernels.machine import machine_for_use
 from weft.predict.parameters import stored_shapes
+from weft.predict.prediction import Prediction
 from weft.predict.translator import Translator
 from weft.run.begun import held_out
 from weft.run.card import without_folders, without_run
 from weft.tasks.task import training_hashes
 from weft.tasks.translation import (
     Translation,
+    each_direction,
     form_notes,
     parameters_of,
     weights_of,
@@ -70,9 +72,10 @@ class Parity:
     find the same token most probable; `largest_error` the largest difference of log-probabilities
     there, in nats, over all entries of the vocabulary, `mean_error` their mean difference for the
     token that stands there. `same_translations` is the share of sentences that both translate
-    alike. Sizes are of the weights, in bytes. `shortlist` is what a shortlist changes for the int8
-    model, if one was learned. `notes` say what stands against the figures: pairs that were trained
-    on, or left out, or too few.
+    alike. `directions` has the BLEU before and after of each of several. Sizes are of the weights,
+    in bytes. `shortlist` is what a shortlist changes for the int8 model, if one was learned.
+    `notes` say what stands against the figures: pairs that were trained on, or left out, or too
+    few.
     """
 
     sentences: int
@@ -88,11 +91,26 @@ class Parity:
     bytes_int8: int
     shortlist: "ShortlistParity | None" = None
     notes: tuple[str, ...] = ()
+    directions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def worst(self) -> tuple[str, float, float]:
+        """Return the direction that loses most, "" where there is one alone, and its BLEU before
+        and after.
+        """
+        ways = self.directions or {"": (self.bleu, self.bleu_int8)}
+        return max(
+            ((name, *bleu) for name, bleu in ways.items()),
+            key=lambda way: way[1] - way[2],
+        )
 
     @property
     def bleu_loss(self) -> float:
-        """Return the BLEU that is lost; negative where int8 happens to score higher."""
-        return self.bleu - self.bleu_int8
+        """Return the BLEU that is lost, of several directions in the one that loses most; negative
+        where int8 happens to score higher.
+        """
+        _, before, after = self.worst
+        return before - after
 
     def card_lines(self) -> list[str]:
         """Return the lines of the card, whose reader takes a score for the model's quality.
@@ -108,11 +126,18 @@ class Parity:
         agreement, *weights = self._about_weights()
         return [
             f"BLEU {self.bleu:.2f} -> {self.bleu_int8:.2f}  {self.bleu_signature}",
+            *self._of_directions(),
             agreement,
             f"{100 * self.same_translations:.1f} % of {self.sentences:,} translations are the same",
             *weights,
             *(self.shortlist.lines() if self.shortlist else ()),
             *self._notes(),
+        ]
+
+    def _of_directions(self) -> list[str]:
+        return [
+            f"{name}: BLEU {before:.2f} -> {after:.2f}"
+            for name, (before, after) in self.directions.items()
         ]
 
     def _about_weights(self) -> list[str]:
@@ -185,17 +210,15 @@ def quantize(
     exact = Translation.load(folder, machine_for_use())
     if missing := exact.why_no_engine():
         raise UsageError(f"int8 needs the native engine: {missing}")
-    directions = exact.config.directions
-    if directions:
-        src_lang, tgt_lang = directions[0]
-        exact = exact.toward(tgt_lang, src_lang)
+    if shortlist and exact.config.directions:
+        raise UsageError(
+            "--shortlist: it is learned for one direction, and the model has several; leave it out"
+        )
     part, text = ("", exact.read(data)) if data else held_out(folder)
-    if text.pairs:
-        text = text.of(directions[0])
     trained_on = training_hashes(folder)
     notes = (
         *_whose(part, len(text)),
-        *_which(directions),
+        *_which(exact, text),
         *exact.shared_rows(text, trained_on),
         *_too_few(len(text)),
         *exact.doubts(text, trained_on),
@@ -203,16 +226,17 @@ def quantize(
     )
     for note in notes:  # before the work, which may take long
         stages.say(f"note: {note}")
-    before, engine = _translated(exact, text.src, "as it is")
+    before, engine = _translated(exact, text, "as it is")
     original = stored.weights(stored_shapes(parameters_of(exact.config)))
     weights = _int8_weights(exact.config, original)
     config = exact.config.model_copy(update={"weights": "int8"})
     small = replace(exact, weights=weights_of(config, weights), config=config)
-    after, int8_engine = _translated(small, text.src, "in int8")
+    after, int8_engine = _translated(small, text, "in int8")
     stages.enter("comparing probabilities")
-    agreement, largest, mean, tokens = _compared(
-        engine, int8_engine, exact.predictor().hypotheses(text.src)
-    )
+    outputs: dict[tuple[int, ...], Hypothesis] = {}
+    for model, _, sources in each_direction(exact.predictor(), text):
+        outputs |= model.hypotheses(sources)
+    agreement, largest, mean, tokens = _compared(engine, int8_engine, outputs)
     scores, int8_scores = (
         exact.scores_of_texts(text, translations) for translations in (before, after)
     )
@@ -229,6 +253,10 @@ def quantize(
         bytes=sum(array.nbytes for array in original.values()),
         bytes_int8=sum(array.nbytes for array in weights.values()),
         notes=notes,
+        directions={
+            name: (one.bleu, int8_scores.directions[name].bleu)
+            for name, one in scores.directions.items()
+        },
     )
     if shortlist:
         stages.enter("learning the shortlist, and trying it")
@@ -237,12 +265,12 @@ def quantize(
         )
         found = replace(found, shortlist=gain)
     if found.bleu_loss > max_bleu_loss:
+        name, bleu, bleu_int8 = found.worst
+        where = f" from {name}" if name else " here"
         raise FolderError(
-            f"{folder}: int8 loses {found.bleu_loss:.2f} BLEU here ({found.bleu:.2f} to {found.bleu_int8:.2f}), "
+            f"{folder}: int8 loses {found.bleu_loss:.2f} BLEU{where} ({bleu:.2f} to {bleu_int8:.2f}), "
             f"more than {max_bleu_loss:g}; nothing was written; --max-bleu-loss allows more"
         )
-    whole = small.config.model_copy(update={"directions": directions})
-    small = replace(small, config=whole)
     _write(folder, out, small, weights, found, [*data, *shortlist])
     return found
 
@@ -257,11 +285,15 @@ def _whose(part: str, pairs: int) -> list[str]:
     )
 
 
-def _which(directions: Sequence[tuple[str, str]]) -> list[str]:
-    """Say in which of several directions the report is."""
-    if not directions:
+def _which(task: Translation, text: ParallelText) -> list[str]:
+    """Say which of several directions the text has not, so that nothing is known of them."""
+    if not task.config.directions:
         return []
-    return [f"compared from {direction(*directions[0])}, the first of its directions"]
+    known = set(text.directions)
+    others = [pair for pair in task.directions if pair not in known]
+    if not others:
+        return []
+    return [f"the text has no pairs {describe(others)}, which are not compared"]
 
 
 def _too_few(pairs: int) -> list[str]:
@@ -348,15 +380,26 @@ def _int8_weights(config: TranslationConfig, original: Arrays) -> Arrays:
 
 
 def _translated(
-    task: Translation, texts: Sequence[str], how: str
+    task: Translation, text: ParallelText, how: str
 ) -> tuple[list[str], Engine]:
-    stages.enter(f"translating {len(texts):,} pairs {how}")
+    """Return the translations of a text, each into the language of its target, and the engine."""
+    stages.enter(f"translating {len(text):,} pairs {how}")
     predictor = task.predictor()
     assert isinstance(predictor.engine, Engine)
-    found = predictor.translate_stream(texts, chunk=_AT_A_TIME)
-    return [
-        prediction.text for prediction in stages.counted(found, "pairs", every=1)
-    ], predictor.engine
+    found: dict[int, str] = {}
+    stream = _stream(predictor, text)
+    for row, prediction in stages.counted(stream, "pairs", every=1):
+        found[row] = prediction.text
+    return [found[row] for row in range(len(text))], predictor.engine
+
+
+def _stream(
+    predictor: Translator, text: ParallelText
+) -> Iterator[tuple[int, Prediction]]:
+    """Yield the number of each pair and the translation of its source, as it is found."""
+    for model, rows, sources in each_direction(predictor, text):
+        found = model.translate_stream(sources, chunk=_AT_A_TIME)
+        yield from zip(rows, found, strict=True)
 
 
 def _compared(

@@ -161,15 +161,9 @@ class Translation(Task[TranslationRecipe, ParallelText]):
 
     def translated(self, text: ParallelText, **decoding: Any) -> list[Prediction]:
         """Translate the sources of a text, each into the language of its target."""
-        model = self.predictor()
-        if not self.config.directions:
-            return model.translate(text.src, **decoding)
         found: dict[int, Prediction] = {}
-        for src_lang, tgt_lang in text.directions:
-            rows = text.rows_of((src_lang, tgt_lang))
-            chosen = model.toward(tgt_lang, src_lang)
-            sources = [text.src[row] for row in rows]
-            found |= zip(rows, chosen.translate(sources, **decoding), strict=True)
+        for model, rows, sources in each_direction(self.predictor(), text):
+            found |= zip(rows, model.translate(sources, **decoding), strict=True)
         return [found[row] for row in range(len(text))]
 
     def scores_of(
@@ -387,6 +381,21 @@ class Translation(Task[TranslationRecipe, ParallelText]):
         """Return the kind of the engine's products: int8 for an int8 folder in float32."""
         is_int8 = self.config.weights == "int8" and self.machine.precision == "float32"
         return "int8" if is_int8 else self.machine.precision
+
+
+def each_direction(
+    model: Translator, text: ParallelText
+) -> Iterator[tuple[Translator, Sequence[int], Sequence[str]]]:
+    """Yield for each direction of a text what translates so, the numbers of its pairs, and their
+    sources.
+    """
+    if not model.directions:
+        yield model, range(len(text)), text.src
+        return
+    for src_lang, tgt_lang in text.directions:
+        rows = text.rows_of((src_lang, tgt_lang))
+        sources = [text.src[row] for row in rows]
+        yield model.toward(tgt_lang, src_lang), rows, sources
 
 
 def in_forms_of(writers: Sequence[Tokenizer], texts: Sequence[str]) -> list[str]:

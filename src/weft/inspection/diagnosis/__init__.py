@@ -11,10 +11,14 @@ causes; what each of them looks at stands in the module of its kind:
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from weft.console import stages
+from weft.data.corpus import ParallelText
+from weft.data.languages import direction
+from weft.data.overlap import TextHashes
 from weft.errors import FolderError
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import Evidence
@@ -45,11 +49,38 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
         if not run.left_no_model:
             raise
         return [unfinished(run)]
-    if isinstance(task, TrainableTranslation) and task.config.directions:
-        src_lang, tgt_lang = task.directions[0]
-        task = task.toward(tgt_lang, src_lang)
     text = task.read(data) if data else None
-    return find_causes(Evidence(task, run, text, training_hashes(folder)))
+    trained_on = training_hashes(folder)
+    if isinstance(task, TrainableTranslation) and task.config.directions:
+        return _causes_of_directions(task, run, text, trained_on)
+    return find_causes(Evidence(task, run, text, trained_on))
+
+
+def _causes_of_directions(
+    task: TrainableTranslation,
+    run: Run,
+    text: ParallelText | None,
+    trained_on: TextHashes | None,
+) -> list[Cause]:
+    """Return the causes found in each direction that a text has, which they name; those that all
+    have, once.
+    """
+    pairs = task.directions[:1] if text is None else text.directions
+    found: dict[str, list[Cause]] = {}
+    for src_lang, tgt_lang in pairs:
+        one = task.toward(tgt_lang, src_lang)
+        part = text and text.of((src_lang, tgt_lang))
+        evidence = Evidence(one, run, part, trained_on)
+        found[direction(src_lang, tgt_lang)] = find_causes(evidence)
+    ranked: list[tuple[int, Cause]] = []
+    for name, causes in found.items():
+        for rank, cause in enumerate(causes):
+            if not all(cause in others for others in found.values()):
+                named = replace(cause, evidence=f"{name}: {cause.evidence}")
+                ranked.append((rank, named))
+            elif name == next(iter(found)):
+                ranked.append((rank, cause))
+    return [cause for _, cause in sorted(ranked, key=lambda each: each[0])]
 
 
 def explain_run(task: TrainableTask[Any, Any, Any], run: Run) -> list[Cause]:
