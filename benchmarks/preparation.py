@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from weft.__main__ import main as weft
@@ -27,7 +28,7 @@ CORPORA = (("kftt/train", "ja", "en"), ("tatoeba-de-en/train", "de", "en"))
 SIDES = ("src", "tgt")
 _STEP = 104_729  # rows between the two halves of a new sentence, times the round
 _WORD = re.compile(r"\s*[a-zA-ZÀ-ÿ']+|\s*\d+|\s*\S")
-_EVERY = 0.1  # seconds between two looks at the memory
+_EVERY = 0.5  # seconds between two looks at the memory, which cost time themselves
 
 
 def main() -> None:
@@ -99,43 +100,84 @@ def half(one: str, other: str) -> str:
 
 
 def measure(folder: Path, recipe: str) -> None:
-    """Start the run; print its stages, and the most memory of all its processes."""
-    command = [sys.executable, __file__, "--run", str(folder), "--recipe", recipe]
-    peaks = {"resident": 0, "unique": 0}
-    by_stage: dict[str, int] = {}
-    stage = "starting"
-    over = threading.Event()
-
-    def watch(process: int) -> None:
-        while not over.wait(_EVERY):
-            resident, unique = memory_of(process)
-            peaks["resident"] = max(peaks["resident"], resident)
-            peaks["unique"] = max(peaks["unique"], unique)
-            by_stage[stage] = max(by_stage.get(stage, 0), unique)
-
+    """Print the stages of a run, and the most memory of all its processes."""
     print("   clock  processors  memory  stage", flush=True)
-    before = 0.0
-    began = entered = time.monotonic()
+    spent = []
+    for stage in stages_of(folder, recipe):
+        print(stage.row(), flush=True)
+        spent.append(stage)
+    seconds = sum(stage.seconds for stage in spent)
+    processors = sum(stage.processors for stage in spent)
+    print(f"{seconds:8.1f} s {processors:8.1f} s  in all")
+    for name in ("resident", "unique"):
+        most = max(getattr(stage, name) for stage in spent)
+        print(f"most memory, {name}: {most / 2**20:,.0f} MiB")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The seconds and the bytes that a stage has taken, of all processes together."""
+
+    stage: str
+    seconds: float
+    processors: float
+    resident: int
+    unique: int
+
+    def row(self) -> str:
+        """Return a line of the table."""
+        times = f"{self.seconds:8.1f} s {self.processors:8.1f} s"
+        return f"{times} {self.unique >> 20:6,} MiB  {self.stage}"
+
+
+class Watch:
+    """The time and the memory of a process and of all that it starts, while it runs."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._over = threading.Event()
+        self._most = [0, 0]
+        self._began = time.monotonic()
+        self._before = 0.0
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+
+    def taken(self, stage: str) -> Spent:
+        """Return what was taken since the last call."""
+        now = time.monotonic()
+        used = processor_of(self._process)
+        times = now - self._began, used - self._before
+        spent = Spent(stage, *times, *self._most)
+        self._most = [0, 0]
+        self._began = now
+        self._before = used
+        return spent
+
+    def end(self) -> None:
+        """Look no longer."""
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(_EVERY):
+            seen = memory_of(self._process)
+            self._most = list(map(max, self._most, seen))
+
+
+def stages_of(folder: Path, recipe: str) -> Iterator[Spent]:
+    """Start the run; yield what each of its stages has taken, up to the first step."""
+    command = [sys.executable, __file__, "--run", str(folder), "--recipe", recipe]
+    stage = "starting"
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
-        watcher = threading.Thread(target=watch, args=(run.pid,))
-        watcher.start()
+        watch = Watch(run.pid)
         for line in run.stdout:
-            now = time.monotonic()
-            used = processor_of(run.pid)
-            spent = f"{now - entered:8.1f} s {used - before:8.1f} s"
-            print(f"{spent} {by_stage.get(stage, 0) >> 20:6,} MiB  {stage}", flush=True)
+            yield watch.taken(stage)
             stage = line.strip()
-            entered = now
-            before = used
             if stage == FIRST_STEP:
                 break
-        over.set()
-        watcher.join()
+        watch.end()
         run.kill()
-    print(f"{entered - began:8.1f} s {before:8.1f} s  in all")
-    for name, most in peaks.items():
-        print(f"most memory, {name}: {most / 2**20:,.0f} MiB")
 
 
 FIRST_STEP = "first step"
