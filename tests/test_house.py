@@ -195,7 +195,9 @@ run.card: data tasks
 run.by_workers: cluster data folder run.translations
 run: config data folder kernels recipes run run.beginning\
  run.origin run.preparing run.publication run.record run.request tasks training
-ship: data decoding engine folder kernels predict run tasks training
+ship: data folder run training
+ship.parity:
+ship.quantization: data decoding engine folder kernels predict run ship.parity tasks
 ship.tokenizers: config data ship.tokenizers
 ship.web: config engine inspection.assets inspection.browser ship tasks
 ship.tokenizers: config data ship.tokenizers

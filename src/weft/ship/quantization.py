@@ -9,7 +9,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 
@@ -44,6 +44,7 @@ from weft.predict.prediction import Prediction
 from weft.predict.translator import Translator
 from weft.run.begun import held_out
 from weft.run.card import without_folders, without_run
+from weft.ship.parity import ENOUGH, FEW, WORTHWHILE, Parity, ShortlistParity
 from weft.tasks.task import training_hashes
 from weft.tasks.translation import (
     Translation,
@@ -58,128 +59,6 @@ REPORT = "parity.json"
 _HELPS = re.compile(r"^- what would help: .*\n", re.MULTILINE)
 _TIMED = 500  # texts
 _AT_A_TIME = 256  # texts that are translated before they are counted
-_FEW = 100  # pairs below which scores prove nothing
-# how much faster a shortlist must be, on how many pairs, to be used unasked
-_WORTHWHILE = 1.1
-_ENOUGH = 200
-
-
-@dataclass(frozen=True)
-class Parity:
-    """The losses of int8, on a text of `sentences` pairs.
-
-    `token_agreement` is the share of positions in the original's own translations at which both
-    find the same token most probable; `largest_error` the largest difference of log-probabilities
-    there, in nats, over all entries of the vocabulary, `mean_error` their mean difference for the
-    token that stands there. `same_translations` is the share of sentences that both translate
-    alike. `directions` has the BLEU before and after of each of several. Sizes are of the weights,
-    in bytes. `shortlist` is what a shortlist changes for the int8 model, if one was learned.
-    `notes` say what stands against the figures: pairs that were trained on, or left out, or too
-    few.
-    """
-
-    sentences: int
-    tokens: int
-    token_agreement: float
-    largest_error: float
-    mean_error: float
-    same_translations: float
-    bleu: float
-    bleu_int8: float
-    bleu_signature: str
-    bytes: int
-    bytes_int8: int
-    shortlist: "ShortlistParity | None" = None
-    notes: tuple[str, ...] = ()
-    directions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    @property
-    def worst(self) -> tuple[str, float, float]:
-        """Return the direction that loses most, "" where there is one alone, and its BLEU before
-        and after.
-        """
-        ways = self.directions or {"": (self.bleu, self.bleu_int8)}
-        return max(
-            ((name, *bleu) for name, bleu in ways.items()),
-            key=lambda way: way[1] - way[2],
-        )
-
-    @property
-    def bleu_loss(self) -> float:
-        """Return the BLEU that is lost, of several directions in the one that loses most; negative
-        where int8 happens to score higher.
-        """
-        _, before, after = self.worst
-        return before - after
-
-    def card_lines(self) -> list[str]:
-        """Return the lines of the card, whose reader takes a score for the model's quality.
-
-        A score of too few pairs is left out.
-        """
-        if self.sentences >= _FEW:
-            return self.lines()
-        return [*self._about_weights(), *self._notes()]
-
-    def lines(self) -> list[str]:
-        """Return the report for a person, in lines."""
-        agreement, *weights = self._about_weights()
-        return [
-            f"BLEU {self.bleu:.2f} -> {self.bleu_int8:.2f}  {self.bleu_signature}",
-            *self._of_directions(),
-            agreement,
-            f"{100 * self.same_translations:.1f} % of {self.sentences:,} translations are the same",
-            *weights,
-            *(self.shortlist.lines() if self.shortlist else ()),
-            *self._notes(),
-        ]
-
-    def _of_directions(self) -> list[str]:
-        return [
-            f"{name}: BLEU {before:.2f} -> {after:.2f}"
-            for name, (before, after) in self.directions.items()
-        ]
-
-    def _about_weights(self) -> list[str]:
-        return [
-            f"{100 * self.token_agreement:.2f} % of {self.tokens:,} tokens agree",
-            f"log-probabilities differ by {self.mean_error:.4f} nats on average, {self.largest_error:.2f} at most",
-            f"weights {self.bytes / 2**20:,.1f} MiB -> {self.bytes_int8 / 2**20:,.1f} MiB",
-        ]
-
-    def _notes(self) -> list[str]:
-        return [f"note: {note}" for note in self.notes]
-
-
-@dataclass(frozen=True)
-class ShortlistParity:
-    """The gains of a shortlist: BLEU, the share of translations that stay, its mean number of
-    ids.
-
-    It is used where BLEU is no lower, on enough pairs to tell, and translating some of the text,
-    both forms in turns, was so much faster that one notices.
-    """
-
-    bleu: float
-    same_translations: float
-    times_as_fast: float
-    size: float
-    vocab_size: int
-    is_used: bool
-
-    def lines(self) -> list[str]:
-        """Return the report for a person, in lines."""
-        verdict = (
-            "used, unless --no-shortlist is given"
-            if self.is_used
-            else "not used, unless --shortlist is given"
-        )
-        same = f"{100 * self.same_translations:.1f} % of translations the same"
-        size = f"{self.size:,.0f} of {self.vocab_size:,} ids a sentence"
-        return [
-            f"with the shortlist, {size}: BLEU {self.bleu:.2f}, {same}, {self.times_as_fast:.2f} times as fast",
-            f"the shortlist is {verdict} (asked: no lower BLEU on {_ENOUGH} pairs, {_WORTHWHILE:g} times as fast)",
-        ]
 
 
 def quantize(
@@ -226,42 +105,18 @@ def quantize(
     )
     for note in notes:  # before the work, which may take long
         stages.say(f"note: {note}")
-    before, engine = _translated(exact, text, "as it is")
     original = stored.weights(stored_shapes(parameters_of(exact.config)))
     weights = _int8_weights(exact.config, original)
     config = exact.config.model_copy(update={"weights": "int8"})
     small = replace(exact, weights=weights_of(config, weights), config=config)
-    after, int8_engine = _translated(small, text, "in int8")
-    stages.enter("comparing probabilities")
-    outputs: dict[tuple[int, ...], Hypothesis] = {}
-    for model, _, sources in each_direction(exact.predictor(), text):
-        outputs |= model.hypotheses(sources)
-    agreement, largest, mean, tokens = _compared(engine, int8_engine, outputs)
-    scores, int8_scores = (
-        exact.scores_of_texts(text, translations) for translations in (before, after)
-    )
-    found = Parity(
-        sentences=len(before),
-        tokens=tokens,
-        token_agreement=agreement,
-        largest_error=largest,
-        mean_error=mean,
-        same_translations=sum(map(str.__eq__, before, after)) / max(len(before), 1),
-        bleu=scores.bleu,
-        bleu_int8=int8_scores.bleu,
-        bleu_signature=scores.bleu_signature,
-        bytes=sum(array.nbytes for array in original.values()),
-        bytes_int8=sum(array.nbytes for array in weights.values()),
-        notes=notes,
-        directions={
-            name: (one.bleu, int8_scores.directions[name].bleu)
-            for name, one in scores.directions.items()
-        },
+    found, after = _parity(exact, small, text)
+    found = replace(
+        found, bytes=_size(original), bytes_int8=_size(weights), notes=notes
     )
     if shortlist:
         stages.enter("learning the shortlist, and trying it")
         small, gain = _with_shortlist(
-            small, exact.read(shortlist), text, after, int8_scores.bleu
+            small, exact.read(shortlist), text, after, found.bleu_int8
         )
         found = replace(found, shortlist=gain)
     if found.bleu_loss > max_bleu_loss:
@@ -273,6 +128,45 @@ def quantize(
         )
     _write(folder, out, small, weights, found, [*data, *shortlist])
     return found
+
+
+def _parity(
+    exact: Translation, small: Translation, text: ParallelText
+) -> tuple[Parity, list[str]]:
+    """Compare a model with its int8 form on a text; return what was found, without sizes and notes,
+    and the translations of the latter.
+    """
+    before, engine = _translated(exact, text, "as it is")
+    after, int8_engine = _translated(small, text, "in int8")
+    stages.enter("comparing probabilities")
+    outputs: dict[tuple[int, ...], Hypothesis] = {}
+    for model, _, sources in each_direction(exact.predictor(), text):
+        outputs |= model.hypotheses(sources)
+    agreement, largest, mean, tokens = _compared(engine, int8_engine, outputs)
+    scores = exact.scores_of_texts(text, before)
+    int8_scores = exact.scores_of_texts(text, after)
+    directions = {
+        name: (one.bleu, int8_scores.directions[name].bleu)
+        for name, one in scores.directions.items()
+    }
+    found = Parity(
+        sentences=len(before),
+        tokens=tokens,
+        token_agreement=agreement,
+        largest_error=largest,
+        mean_error=mean,
+        same_translations=sum(map(str.__eq__, before, after)) / max(len(before), 1),
+        bleu=scores.bleu,
+        bleu_int8=int8_scores.bleu,
+        bleu_signature=scores.bleu_signature,
+        directions=directions,
+    )
+    return found, after
+
+
+def _size(arrays: Arrays) -> int:
+    """Return the bytes of all arrays."""
+    return sum(array.nbytes for array in arrays.values())
 
 
 def _whose(part: str, pairs: int) -> list[str]:
@@ -297,11 +191,11 @@ def _which(task: Translation, text: ParallelText) -> list[str]:
 
 
 def _too_few(pairs: int) -> list[str]:
-    if pairs >= _FEW:
+    if pairs >= FEW:
         return []
     which = "1 pair proves" if pairs == 1 else f"{pairs:,} pairs prove"
     return [
-        f"{which} nothing: to show that int8 translates as well takes {_FEW} or more"
+        f"{which} nothing: to show that int8 translates as well takes {FEW} or more"
     ]
 
 
@@ -335,7 +229,7 @@ def _with_shortlist(
         times_as_fast=gain,
         size=sum(lengths) / max(len(lengths), 1),
         vocab_size=sizes[1],
-        is_used=score >= bleu and gain >= _WORTHWHILE and len(after) >= _ENOUGH,
+        is_used=score >= bleu and gain >= WORTHWHILE and len(after) >= ENOUGH,
     )
     config = task.config.model_copy(
         update={"shortlist": "on" if found.is_used else "off"}
