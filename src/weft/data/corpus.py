@@ -22,10 +22,9 @@ from weft.data.base import Corpus, join, numbers, reasons
 from weft.data.column import Column, Growing
 from weft.data.formats.aligned import open_aligned
 from weft.data.formats.filenames import from_name, from_two_names, pair_from_name
-from weft.data.formats.filetype import accepted_type
 from weft.data.formats.lines import read_lines, read_lines_within
-from weft.data.formats.pairs import OpenPairs, PairReader, Sides
-from weft.data.formats.registry import FILE_TYPES
+from weft.data.formats.pair_files import is_plain, pair_reader, refuse_no_lines
+from weft.data.formats.pairs import OpenPairs, Sides
 from weft.data.formats.row import (
     BOTH_EMPTY,
     EMPTY_LINE,
@@ -35,7 +34,6 @@ from weft.data.formats.row import (
     on_one_line,
 )
 from weft.data.formats.shards import shards_of
-from weft.data.formats.tsv import open_tsv
 from weft.data.held_out import hold_out_rows
 from weft.data.measures import Measures, Positions, measure
 from weft.data.split import fold
@@ -56,8 +54,6 @@ __all__ = [
     "split_at_comma",
     "split_off",
 ]
-
-_ROWS = "write source<TAB>target lines; or, if these are labelled rows, take a recipe such as --recipe classify-fast"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +199,7 @@ def read_sources(
     dropped = Counter[str]()
     for item in data:
         paths = split_at_comma(item)
-        if len(paths) == 1 and _is_plain(paths[0]):
+        if len(paths) == 1 and is_plain(paths[0]):
             joined.lines.extend(_read_plain(paths[0], dropped))
             joined.notes.extend(_otherwise_named(paths[0], src_lang))
         else:
@@ -348,66 +344,11 @@ def _open_pairs(paths: Sequence[Path], asked: Sides) -> OpenPairs:
     lines.
     """
     if len(paths) == 1:
-        read = _pair_reader(paths[0])
+        read = pair_reader(paths[0])
         return read(paths[0], asked, pair_from_name(paths[0].name) or (None, None))
-    _refuse_no_lines(paths)
+    refuse_no_lines(paths)
     src, tgt = paths
     return open_aligned(src, tgt, asked, from_two_names(src.name, tgt.name))
-
-
-def _pair_reader(path: Path) -> PairReader:
-    """Return what reads a file of pairs; plain text is `source<TAB>target` lines."""
-    readers = _pair_readers()
-    wanted = f"pairs ({', '.join(_endings_of_pairs())} or source<TAB>target lines)"
-    kind = accepted_type(path, readers, wanted, _remedies_of_tables())
-    return readers[kind.name] if kind else open_tsv
-
-
-def _pair_readers() -> dict[str, PairReader]:
-    """Return the readers of pairs, by the names of the file types."""
-    kinds = FILE_TYPES.values()
-    return {kind.name: kind.read_pairs for kind in kinds if kind.read_pairs}
-
-
-def _endings_of_pairs() -> list[str]:
-    """Return an ending of each type of files whose pairs are no lines of text."""
-    return [
-        f".{kind.endings[0]}"
-        for kind in FILE_TYPES.values()
-        if kind.read_pairs and not kind.has_sentences and not kind.is_text
-    ]
-
-
-def _holds_pairs_alone(name: str) -> bool:
-    """Return whether files of a type hold pairs and nothing else."""
-    return FILE_TYPES[name].task == "translation"
-
-
-def _remedies_of_tables() -> dict[str, str]:
-    kinds = FILE_TYPES.values()
-    return {kind.name: _ROWS for kind in kinds if kind.task == "classification"}
-
-
-def _refuse_no_lines(paths: Sequence[Path]) -> None:
-    """Raise DataError if one of two aligned files is not lines of sentences."""
-    accepted = [kind.name for kind in FILE_TYPES.values() if kind.has_sentences]
-    each = f"name each by itself: {' '.join(map(str, paths))}"
-    remedies = {name: each for name in _pair_readers() if _holds_pairs_alone(name)}
-    for path in paths:
-        accepted_type(
-            path, accepted, "lines of text, as two aligned files are", remedies
-        )
-
-
-def _is_plain(path: Path) -> bool:
-    wanted = "text, a sentence or source<TAB>target on each line"
-    kind = accepted_type(path, _pair_readers(), wanted, _remedies_of_tables())
-    if kind is not None and not kind.has_sentences:
-        return False
-    first = next(
-        (line for line in read_lines_within(path) if line is None or line.strip()), None
-    )
-    return first is not None and "\t" not in first
 
 
 def _otherwise_named(path: Path, src_lang: str | None) -> Iterator[str]:
