@@ -7,7 +7,7 @@ began are those of the usual tables, those of both courts of the fourteenth cent
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from weft.data.languages import primary
 
@@ -105,11 +105,12 @@ class EraYear:
     years: frozenset[int]
 
 
-def era_years(text: str) -> list[EraYear]:
+@lru_cache(maxsize=4)  # asked for several times of both sides of a pair
+def era_years(text: str) -> tuple[EraYear, ...]:
     """Return the years that a text counts by eras."""
-    found: list[EraYear] = []
     if not _MAY_HAVE_ERA.search(text):
-        return found
+        return ()
+    found: list[EraYear] = []
     began = 0
     for match in _ERA_YEAR.finditer(text):
         if match["year"]:
@@ -125,7 +126,7 @@ def era_years(text: str) -> list[EraYear]:
             start = first - first % _DECADE
             years = {start, start + _DECADE}
         found.append(EraYear(*match.span(), frozenset(years)))
-    return found
+    return tuple(found)
 
 
 def _count(written: str) -> int:
