@@ -56,7 +56,10 @@ def test_compare_takes_one_direction(
     found = command(*asked, "--to", "de")
     assert found.code == 0, found.err
     assert json.loads(found.out)["figures"]
-    assert "say which" in command(*asked).err
+    assert (
+        f"the model in {both_ways} writes de, en; say which by --to"
+        in command(*asked).err
+    )
 
 
 def test_diagnose_looks_at_each_direction_of_the_text(

@@ -102,13 +102,15 @@ def test_it_can_be_trained_further_in_one_of_its_directions(
 ) -> None:
     out = tmp_path / "further"
     settings = ["training.max_steps=1", "data.directions=reverse"]
-    weft.train(
+    verdict = weft.train(
         out=out,
         train=write_pairs(216),
         start_from=both_ways,
         settings=settings,
         quiet=True,
     )
+    lost = "the new model translates de to en alone, no longer en to de; --set data.directions=both trains"
+    assert any(note.startswith(lost) for note in verdict.notes)
     model = weft.load(out)
     assert (model.src_lang, model.tgt_lang) == ("de", "en")
     (row,) = model.rows("Katze sieht Hund.")

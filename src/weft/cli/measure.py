@@ -17,6 +17,7 @@ from weft.cli.models import (
     refuse_both,
     refuse_idle,
     refuse_missing_terms,
+    refuse_unsaid_language,
     tagged,
     together,
     toward,
@@ -324,6 +325,7 @@ def compare(
     """Compare two models: which is better, by how much, where, and whether it is chance."""
     for folder in (first, second):
         refuse_no_model(folder)
+        refuse_unsaid_language(folder, to)
     for item in data or ():
         if holds_model_or_run(Path(item)):
             raise UsageError(

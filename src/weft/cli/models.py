@@ -291,6 +291,16 @@ def toward(task: "Translation", to: str | None) -> "Translation":
     return task
 
 
+def refuse_unsaid_language(folder: Path, to: str | None) -> None:
+    """Raise UsageError for a model of several directions that is not told the language to write."""
+    from weft.folder.model_folder import TranslationConfig, config_in
+
+    config = None if to is not None else config_in(files_of(folder))
+    if isinstance(config, TranslationConfig) and config.directions:
+        known = ", ".join(dict.fromkeys(tgt for _, tgt in config.directions))
+        raise UsageError(f"the model in {folder} writes {known}; say which by --to")
+
+
 def tagged(model: "Translator", tag: str | None) -> "Translator":
     """Return the translator as it translates text with a tag. Raises UsageError."""
     try:

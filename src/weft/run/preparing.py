@@ -14,6 +14,8 @@ from weft.config import ClassificationRecipe, Recipe, size_keys
 from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.checked import write_checked
+from weft.data.corpus import ParallelText
+from weft.data.directions import describe
 from weft.data.formats.table import column_names
 from weft.data.kind import COLUMNS
 from weft.data.overlap import TextHashes
@@ -30,6 +32,7 @@ from weft.folder.model_folder import (
     FolderConfig,
     RunFolder,
     StoredModel,
+    TranslationConfig,
 )
 from weft.folder.profiles import write_profiles
 from weft.kernels import torch_machine
@@ -368,6 +371,7 @@ def _start_notes(request: Request, material: Material) -> Iterator[str]:
         return
     yield f"starts from {request.start_from}: its weights, its shape and its tokenizers are kept"
     texts = material.texts
+    yield from _lost_directions(material)
     if len(texts.train) < _FEW_ROWS and material.kind.name != "language-modelling":
         yield (
             f"{counted(len(texts.train), texts.unit)} alone make a model forget much of the rest; with the text "
@@ -383,6 +387,21 @@ def _start_notes(request: Request, material: Material) -> Iterator[str]:
                 f"{request.start_from}, so that scores on them are too high; give text that it never saw with "
                 f"--{name}"
             )
+
+
+def _lost_directions(material: Material) -> Iterator[str]:
+    """Say which directions the model to start from has and the new one has not."""
+    train = material.texts.train
+    start = material.start and material.start.config
+    if not isinstance(train, ParallelText) or not isinstance(start, TranslationConfig):
+        return
+    lost = [pair for pair in start.directions if pair not in train.directions]
+    if lost:
+        kept = describe(train.directions)
+        how = ""
+        if any(pair[::-1] in train.directions for pair in lost):
+            how = "; --set data.directions=both trains the text both ways"
+        yield f"the new model translates {kept} alone, no longer {describe(lost)}{how}"
 
 
 def _begin_task(task: AnyTask, material: Material, folder: RunFolder) -> None:
