@@ -102,6 +102,7 @@ def test_K1_killed_in_any_phase_the_same_command_ends_the_same(
     assert {event: found for event, found in bad.items() if found} == {}
 
 
+@pytest.mark.long
 def test_K1_killed_at_the_border_of_a_mixture_the_same_command_ends_the_same(
     tmp_path: Path, tiny_run: Run, write_pairs: Callable[[int], str]
 ) -> None:
@@ -207,7 +208,11 @@ def test_K2_stopped_and_resumed_equals_uninterrupted(
     assert len(steps) == 16
     for stop in stops:
         events = str(tmp_path / "events")
-        within = number_of_step(tiny_run, out, stop - start, tmp_path)
+        within = (
+            number_of_step(tiny_run, out, stop - start, tmp_path)
+            if start
+            else steps[2 * (stop - 1)]
+        )
         ended = tiny_run(out, signal_at={within: int(signal.SIGINT)}, events=events)
         assert ended.code == 75, ended.said
         assert verdict(out)["step"] == stop
@@ -272,6 +277,7 @@ def need_native_kernels() -> None:
         pytest.skip(f"no native kernels here: {error}")
 
 
+@pytest.mark.long
 def test_K2_without_its_own_random_numbers_a_resumed_run_differs(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed
 ) -> None:
@@ -572,7 +578,13 @@ def rigged_until(
     return stopped_at
 
 
-@pytest.mark.parametrize("part", [None, *PARTS])
+def pushed(*parts: str) -> list[Any]:
+    """All parts; those that are not named take long."""
+    marks = {part: [] if part in parts else [pytest.mark.long] for part in PARTS}
+    return [pytest.param(part, marks=marks[part]) for part in PARTS]
+
+
+@pytest.mark.parametrize("part", [None, *pushed("optimizer", "position", "best_step")])
 def test_K9_each_item_of_the_state_is_needed(
     tmp_path: Path,
     tiny_run: Run,
@@ -594,7 +606,7 @@ def test_K9_each_item_of_the_state_is_needed(
     assert (ended.code != 0 or differences(out, rigged.out) != []) == (part is not None)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", pushed("model", "position"))
 def test_K9_a_checkpoint_that_lacks_an_item_is_refused(
     tmp_path: Path, tiny_run: Run, stopped: Path, part: str
 ) -> None:
@@ -668,11 +680,8 @@ def test_K10_a_second_run_in_one_folder_is_refused(
     assert tiny_run(out).code == 0
 
 
-@pytest.mark.parametrize("name", ["with spaces", "größer 中文", "quo'te\"s"])
-def test_K10_odd_paths(
-    tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, name: str
-) -> None:
-    out = tmp_path / name / "out"
+def test_K10_odd_paths(tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed) -> None:
+    out = tmp_path / "with spaces" / "größer 中文" / "quo'te\"s" / "out"
     number = undisturbed.numbers("^between")[6]
     assert tiny_run(out, signal_at={number: int(signal.SIGINT)}).code == 75
     assert tiny_run(out).code == 0

@@ -97,7 +97,9 @@ def test_D1_pairs_with_an_empty_side_are_dropped_together_and_counted(
     assert text.where(text.src.index("source 299")).endswith("train.en:300")
 
 
-@pytest.mark.parametrize("start", [0, 1, 600, 900])
+@pytest.mark.parametrize(
+    "start", [0, 900, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 600))]
+)
 def test_D1_a_shift_by_one_line_is_fatal_and_named_with_its_first_line(
     tmp_path: Path, start: int
 ) -> None:

@@ -313,9 +313,8 @@ def test_K8_another_batch_size_or_precision_is_refused(
         assert shown in ended.stderr
 
 
-@pytest.mark.parametrize(
-    "parallel", [pytest.param("ddp", marks=pytest.mark.long), "fsdp"]
-)
+@LONG
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
 def test_K8_the_average_of_several_processes_is_that_of_one(
     tmp_path: Path, tiny_run: Run, parallel: str
 ) -> None:

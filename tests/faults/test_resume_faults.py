@@ -40,10 +40,24 @@ def copied(begun: Path, tmp_path: Path) -> Path:
     [
         ("model.d_model=32", "model.d_model was 16, is 32"),
         ("tokenizer.src.kind=character", "tokenizer.src.kind was word, is character"),
-        ("training.precision=bfloat16", "training.precision was float32, is bfloat16"),
-        ("batches.tokens_per_batch=300", "batches.tokens_per_batch was 400, is 300"),
-        ("training.grad_accum_steps=3", "training.grad_accum_steps was 2, is 3"),
-        ("training.seed=2", "training.seed was 1, is 2"),
+        *(
+            pytest.param(setting, shown, marks=pytest.mark.long)
+            for setting, shown in (
+                (
+                    "training.precision=bfloat16",
+                    "training.precision was float32, is bfloat16",
+                ),
+                (
+                    "batches.tokens_per_batch=300",
+                    "batches.tokens_per_batch was 400, is 300",
+                ),
+                (
+                    "training.grad_accum_steps=3",
+                    "training.grad_accum_steps was 2, is 3",
+                ),
+                ("training.seed=2", "training.seed was 1, is 2"),
+            )
+        ),
     ],
 )
 def test_C2_another_recipe_is_refused_with_the_difference(
@@ -153,8 +167,10 @@ def test_C2_a_killed_run_tells_its_checkpoints_and_is_not_begun_anew_without_the
 
 @pytest.mark.parametrize(
     "damage",
-    [Path.unlink, lambda path: path.write_bytes(b"no hashes")],
-    ids=["gone", "cut"],
+    [
+        pytest.param(Path.unlink, marks=pytest.mark.long, id="gone"),
+        pytest.param(lambda path: path.write_bytes(b"no hashes"), id="cut"),
+    ],
 )
 def test_C2_lost_hashes_of_the_training_text_are_made_anew(
     tmp_path: Path,

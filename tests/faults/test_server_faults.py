@@ -685,7 +685,7 @@ def test_S10_a_model_is_replaced_while_it_is_used(
             answer = translate(server, "A man.", **other)
             if answer.status != 200:
                 failed.append(answer.status)
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     with ThreadPoolExecutor(2) as clients:
         using = [clients.submit(use) for _ in range(2)]

@@ -223,12 +223,18 @@ def test_T3_however_an_update_is_cut_the_gradient_is_the_same() -> None:
             r"out of memory at step 5 in a batch of \d+ pairs, source length \d+",
             ["step-3"],
         ),
-        (
+        pytest.param(
             "the optimizer",
             "out of memory at step 5 in the optimizer's step",
             ["step-3"],
+            marks=pytest.mark.long,
         ),
-        ("evaluation", "out of memory at step 6 in the evaluation on dev", ["step-3"]),
+        pytest.param(
+            "evaluation",
+            "out of memory at step 6 in the evaluation on dev",
+            ["step-3"],
+            marks=pytest.mark.long,
+        ),
         ("encoding", "out of memory while encoding the text", []),
     ],
 )
@@ -289,7 +295,8 @@ def test_T5_encoded_text_that_is_damaged_is_made_anew(
 # T8, T9: signals
 
 
-MOMENTS = ("evaluate", "half run/checkpoints", "os.rename run/checkpoints/latest")
+PUSHED_MOMENTS = ("evaluate", "half run/checkpoints")
+MOMENTS = (*PUSHED_MOMENTS, "os.rename run/checkpoints/latest")
 
 
 @pytest.mark.parametrize(
@@ -297,7 +304,8 @@ MOMENTS = ("evaluate", "half run/checkpoints", "os.rename run/checkpoints/latest
     [
         ("between", signal.SIGINT),
         ("between", signal.SIGTERM),
-        *((moment, signal.SIGINT) for moment in MOMENTS),
+        *((moment, signal.SIGINT) for moment in PUSHED_MOMENTS),
+        pytest.param(MOMENTS[-1], signal.SIGINT, marks=pytest.mark.long),
         *(
             pytest.param(moment, signal.SIGTERM, marks=pytest.mark.long)
             for moment in MOMENTS
@@ -351,7 +359,10 @@ def test_T8_an_evaluation_that_takes_long_is_left_at_once(
     assert differences(out, undisturbed.out) == []
 
 
-@pytest.mark.parametrize("moment", ["between", "half run/checkpoints"])
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param("between", marks=pytest.mark.long), "half run/checkpoints"],
+)
 def test_T8_two_signals_leave_at_once(
     tmp_path: Path, tiny_run: Run, undisturbed: Undisturbed, moment: str
 ) -> None:
