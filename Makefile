@@ -17,9 +17,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(READY)
 	$(BIN)/weft demo
 
-# Sessions of tests of about the same length, one thread each, and the style; three at a time, as servers and browsers wait
-# for much of theirs. Each says all its words together where make can. `others` has every test that no other session has.
-SESSIONS := faults others runs inspection shipped command numbers
+# Sessions of tests, one thread each, and the style; three at a time, as servers and browsers wait for much of theirs, and the
+# longest first. Each says all its words together where make can. `others` has every test that no other session has.
+SESSIONS := faults others runs command shipped inspection numbers
 command := tests/cli
 faults := tests/faults tests/page
 runs := tests/run tests/training tests/kernels

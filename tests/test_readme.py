@@ -482,9 +482,9 @@ def test_the_heads_of_row_a_leave_the_total_width_as_it_is() -> None:
         recipe = load_recipe("toy-de-en", [f"model.num_heads={num}", width])
         assert isinstance(recipe, TranslationRecipe)
         assert isinstance(recipe.model, Seq2SeqSection)
-        counts.add(
-            count_parameters(Seq2SeqTransformer(recipe.model, 278, 279, joint=False))
-        )
+        with torch.device("meta"):  # shapes alone
+            model = Seq2SeqTransformer(recipe.model, 278, 279, joint=False)
+        counts.add(count_parameters(model))
     assert len(counts) == 1
 
 

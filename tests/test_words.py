@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -63,6 +64,7 @@ FOREIGN = re.compile(r"\bpost_processor\b")
 OURS = re.compile(rf"(?<![a-z])({'|'.join(FIELD)})(?![a-z])", re.IGNORECASE)
 
 
+@cache
 def tree(name: str) -> ast.Module:
     return ast.parse((SOURCE / name).read_text("utf-8"))
 
@@ -106,8 +108,8 @@ def test_a_line_is_not_crowded() -> None:
 
 
 def tokens_by_line(path: Path) -> list[int]:
-    text = path.read_text("utf-8")
-    return house.tokens_by_line(text, house.docstring_lines(ast.parse(text)))
+    docstrings = house.docstring_lines(tree(path.relative_to(SOURCE).as_posix()))
+    return house.tokens_by_line(path.read_text("utf-8"), docstrings)
 
 
 def test_a_line_has_one_comprehension_or_conditional_expression() -> None:

@@ -81,6 +81,7 @@ def test_verbs_write_the_same_of_a_folder_and_of_its_pack(
         assert said[0] == said[1]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("need_engine")
 def test_a_pack_is_scored_quantized_averaged_and_exported(
     command: Command, models: Models, write_pairs: Callable[[int], str], tmp_path: Path

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pushed import of_which
+
 pytest.importorskip("matplotlib", reason="matplotlib (the extra plot) is not installed")
 
 Command = Callable[..., Any]
@@ -30,7 +32,7 @@ def write_run(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("what", of_which(WHATS, "positions"))
 def test_every_lesson_is_drawn(command: Command, tmp_path: Path, what: str) -> None:
     for suffix, start in ((".png", PNG), (".SVG", b"<?xml")):
         output = tmp_path / f"picture{suffix}"

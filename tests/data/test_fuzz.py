@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pushed import of_which
 from weft.config import SideSection
 from weft.data.pipeline import BYTE_LETTERS, BYTE_PIECES, SPECIALS
 from weft.data.tokenizer import Tokenizer, train_tokenizer
@@ -74,7 +75,10 @@ texts = st.one_of(any_text, made_of_names)
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("unicode", "lowercase"), [("NFC", False), ("raw", False), ("NFKC", True)]
+    ("unicode", "lowercase"),
+    of_which(
+        [("NFC", False), ("raw", False), ("NFKC", True)], ("NFC", False), ("NFKC", True)
+    ),
 )
 @settings(max_examples=40, deadline=None)
 @given(text=texts)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pushed import of_which
 from weft.config import SideSection
 from weft.data import tokenizer as tokenizer_module
 from weft.data.tokenizer import Tokenizer, train_tokenizer
@@ -138,7 +139,7 @@ def test_nothing_has_no_ids(name: str) -> None:
     assert _tokenizer(name).encode_long("") == []
 
 
-@pytest.mark.parametrize("name", [*KINDS, "whitespace"])
+@pytest.mark.parametrize("name", of_which([*KINDS, "whitespace"], "bpe", "unigram"))
 def test_one_word_of_half_a_megabyte_is_read_and_shown_in_linear_time(
     name: str,
 ) -> None:

@@ -100,6 +100,7 @@ def test_parts_are_the_text_and_long_enough(
         assert later[0] in " \t\r\n"
 
 
+@pytest.mark.long
 def test_no_character_is_normalized_to_something_that_ends_in_white_space() -> None:
     """Nor does white space that a text is cut at change: so normalization does not see over a
     cut.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pushed import of_which
 from weft.data.segment import split_sentences
 
 CASES = Path(__file__).parent / "sentences.txt"
@@ -161,7 +162,7 @@ def test_joining_gives_the_text_back(text: str) -> None:
         "A. — " * 50_000,
     ],
 )
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("language", of_which(["en", "de"], "de"))
 def test_time_is_linear(text: str, language: str) -> None:
     start = time.perf_counter()
     split_sentences(text, language)

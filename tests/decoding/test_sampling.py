@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
 
+from pushed import of_which
 from weft.decoding.decoder import Floats, Indices
 from weft.decoding.draws import Draws
 from weft.decoding.reference import greedy_search
@@ -381,13 +382,17 @@ GREEDY = Sampling(temperature=0.0)
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        Sampling(),
+    of_which(
+        [
+            Sampling(),
+            Sampling(temperature=0.6),
+            Sampling(top_k=3),
+            Sampling(top_p=0.8),
+            Sampling(min_p=0.3),
+        ],
         Sampling(temperature=0.6),
-        Sampling(top_k=3),
         Sampling(top_p=0.8),
-        Sampling(min_p=0.3),
-    ],
+    ),
 )
 def test_draws_have_the_frequencies_of_their_probabilities(settings):
     draws = 8000

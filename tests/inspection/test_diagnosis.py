@@ -148,7 +148,9 @@ BROKEN = {
 }
 # pushed are one cause of each kind: each trains a model of its own
 LONG = {
+    "longer-than-read",
     "no-end-symbol",
+    "one-translation",
     "over-fitting",
     "too-short",
     "too-little-text",

@@ -609,6 +609,7 @@ def stands_out(figure: Any) -> bool:
     )
 
 
+@pytest.mark.long
 def test_nothing_stands_out_of_a_picture(
     tiny_folder: Path, inspection: TranslationInspection
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import weft
+from pushed import of_which
 from weft.kernels.machine import Machine
 from weft.tasks.trainable_classification import TrainableClassification
 
@@ -128,7 +129,11 @@ def test_an_order_far_apart_is_learned_by_the_encoder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "near"), [("words", True), ("words", False), ("word pairs", False)]
+    ("shape", "near"),
+    of_which(
+        [("words", True), ("words", False), ("word pairs", False)],
+        *(("words", True), ("word pairs", False)),
+    ),
 )
 def test_what_a_shape_cannot_see_it_does_not_learn(
     tmp_path: Path, shape: str, near: bool

@@ -141,6 +141,7 @@ def score(task: Task, steps: int, longest: int = LONGEST) -> float:
     return share
 
 
+@pytest.mark.long
 def test_copy_of_short_sequences() -> None:
     assert score(copied, 200, SHORT) >= 0.99
 

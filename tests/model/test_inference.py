@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pushed import of_which
 from weft.config import Seq2SeqSection
 from weft.decoding.decoder import StepInput
 from weft.decoding.reference import beam_search
@@ -316,7 +317,8 @@ def test_what_is_no_number_stays_none(
 
 
 @pytest.mark.parametrize(
-    ("beam_size", "n_best", "alpha"), [(1, 1, 0.0), (5, 3, 1.0), (4, 4, 0.6)]
+    ("beam_size", "n_best", "alpha"),
+    of_which([(1, 1, 0.0), (5, 3, 1.0), (4, 4, 0.6)], (5, 3, 1.0)),
 )
 def test_both_searches_find_the_same(
     model: Seq2SeqTransformer, beam_size: int, n_best: int, alpha: float

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pushed import of_which
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.glossary import Entry, Glossary
 from weft.data.tokenizer import EOS_ID, SMALLEST, Tokenizer, train_tokenizer
@@ -117,7 +118,7 @@ def translator(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", of_which(KINDS, "bpe", "unigram", "character"))
 def test_cut_anywhere_a_translation_is_gone_on_with_as_it_went_on(kind: str) -> None:
     """Inside of words, before and after spaces; the space at the end is the next word's."""
     here = translator(kind)

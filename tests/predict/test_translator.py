@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import weft
+from pushed import of_which
 from weft.config import DecodingSection, Seq2SeqSection, SideSection
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from weft.decoding.sampling import Sampling
@@ -780,7 +781,7 @@ def test_an_ensemble_of_a_model_with_itself_translates_as_it_does_alone():
     )
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("beam_size", of_which([1, 4], 4))
 def test_an_ensembles_scores_are_those_of_the_mean_probabilities(beam_size):
     one, other = (
         translator(kind(), max_len_extra=2) for kind in (Speller, OtherSpeller)
@@ -1236,7 +1237,7 @@ def test_a_model_in_training_is_not_disturbed():
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("norm_first", of_which([True, False], True))
 def test_a_real_model_translates_a_batch_as_one_by_one_and_its_scores_are_its_own(
     beam_size, norm_first
 ):

@@ -341,7 +341,7 @@ def test_models_of_other_tasks_are_finished_too(tmp_path: Path, recipe: str) -> 
             f"{'good' if i % 2 else 'bad'} thing {i}\tl{i % 2}\n" for i in range(60)
         )
         text.write_text("text\tlabel\n" + "".join(rows))
-        more = []
+        more = ["model.ngram_buckets=1000"]
     settings = (
         "training.max_steps=8",
         "training.precision=float32",

@@ -164,6 +164,7 @@ def as_older(folder: Path) -> None:
     durable.write_json(RunFolder(folder).verdict, verdict)
 
 
+@pytest.mark.long
 def test_an_older_run_that_is_lengthened_has_the_length_of_its_verdict(
     tmp_path: Path, train: Train, save_recipe: Save
 ) -> None:
@@ -176,6 +177,7 @@ def test_an_older_run_that_is_lengthened_has_the_length_of_its_verdict(
     assert weights(tmp_path / "run") == weights(tmp_path / "same")
 
 
+@pytest.mark.long
 def test_an_older_run_that_was_interrupted_is_continued_as_it_was(
     tmp_path: Path, train: Train
 ) -> None:

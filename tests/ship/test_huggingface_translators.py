@@ -8,6 +8,7 @@ import pytest
 
 import random_models
 from cards import code_in
+from pushed import of_which
 from weft.errors import UsageError
 from weft.ship import exporting
 from weft.ship.exporting import export
@@ -51,7 +52,9 @@ def test_every_recipe_of_a_home_is_the_same_model_there(
     assert told["checks"][0]["compared"] == checks["weights"].compared > 1000
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", of_which(VARIANTS, *(VARIANTS.keys() - {"many positions", "gelu"}))
+)
 def test_every_option_of_a_home_is_taken_over(variant: str, tmp_path: Path) -> None:
     name, *settings = VARIANTS[variant]
     made = exported(name, tmp_path, *settings)

@@ -647,17 +647,19 @@ def test_a_time_too_short_names_what_takes_it(
 @pytest.mark.parametrize(
     ("settings", "text", "dev", "named"),
     [
-        (
+        pytest.param(
             ("task=language-modelling",),
             "text.txt",
             None,
             "less text for dev and test (data.dev_share), or a smaller batches.batch_size or batches.window_len",
+            marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             ("task=language-modelling", "data.test_share=0.1"),
             "text.txt",
             None,
             "dev and test (data.dev_share, data.test_share), or",
+            marks=pytest.mark.long,
         ),
         (
             ("batches.batch_size=8", "data.test_size=4"),

@@ -170,11 +170,11 @@ def test_hostile_files_are_refused_with_their_line(
 
 def test_a_text_that_is_too_long_is_left_out_in_a_moment(tmp_path: Path) -> None:
     start = time.perf_counter()
-    long = "<g>a</g>" * 600_000
+    long = "<g>a</g>" * 200_000
     content = FIRST.format(f"{unit(long)}\n{unit('b')}")
     found = read(tmp_path, content)
     assert pairs_of(found) == [("b", "T")]
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 7
 
 
 def test_what_a_machine_wrote_is_left_out_until_a_person_approves(

@@ -303,6 +303,7 @@ def emptied(path: Path, share: int) -> bytes:
     return str(catalogue).encode()
 
 
+@pytest.mark.long
 def test_real_catalogues_keep_all_but_their_translations() -> None:
     data = folder()
     for name, share in (
