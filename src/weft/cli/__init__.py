@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from weft.cli import (
+    backtranslate,
     check,
     clean,
     demo,
@@ -66,7 +67,7 @@ VERBS = (
     ship.quantize,
     ship.average,
     ship.distill,
-    ship.backtranslate,
+    backtranslate.backtranslate,
     ship.pack,
     ship.export,
     push.push,

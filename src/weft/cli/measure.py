@@ -22,7 +22,7 @@ from weft.cli.models import (
     together,
     toward,
 )
-from weft.cli.on import BlockRows, On, Workers, answer_on, files_for, spread_of
+from weft.cli.on import BlockRows, On, Workers, spread_of
 from weft.cli.options import (
     AsJson,
     BeamSize,
@@ -371,11 +371,11 @@ def score(
     """Score each line with a language model: log-probability, perplexity and text."""
     refuse_other_task(folder, "language-modelling")
     if (spread := spread_of(on, workers, block_rows)) is not None:
-        files = files_for(data, None, output_file, as_json)
+        files = spread.files(data, None, output_file, as_json)
         from weft.cli.works import scoring
 
         work = scoring(folder, kernels, as_json)
-        _say_sums(answer_on(spread, files, work, ".jsonl" if as_json else ".tsv"))
+        _say_sums(files.answer(work, ".jsonl" if as_json else ".tsv"))
         return
     path = _only_file(data or ())
     with stages.showing("loading the model"):

@@ -15,7 +15,8 @@ from weft.console.wording import remark
 from weft.errors import UsageError
 
 if TYPE_CHECKING:
-    from weft.cluster.executor import Executor
+    from weft.cluster.executor import Here
+    from weft.cluster.on_ray import OnRay
     from weft.cluster.work import Work
     from weft.run.translations import Writer
 
@@ -79,7 +80,7 @@ class Spread:
         each = "worker" if self.workers == 1 else "workers"
         return f"{self.workers:,} {each} of {threads}"
 
-    def executor(self) -> "Executor":
+    def executor(self) -> "Here | OnRay":
         """Return who does the work."""
         from weft.cluster.executor import Here
         from weft.cluster.on_ray import OnRay
@@ -89,6 +90,44 @@ class Spread:
             return Here()
         address = None if self.where == _RAY else self.where
         return OnRay(address, self.workers, threads_asked() or 1)
+
+    def files(
+        self,
+        named: Sequence[str | Path] | None,
+        input_file: Path | None,
+        output: Path | None,
+        as_json: bool,
+        beside: Mapping[str, Any] | None = None,
+    ) -> "Files":
+        """Return the files that arguments or --input name, and those of --output; `beside` are
+        other options that have no place with them.
+
+        Raises UsageError, and DataError for a file that is no plain text.
+        """
+        _refuse_beside(beside or {})
+        if named and input_file:
+            raise UsageError("give files or --input, not both")
+        asked = [Path(name) for name in named or ()]
+        if input_file is not None:
+            asked.append(input_file)
+        if not asked:
+            raise UsageError("--on reads files; give --input FILE, or a folder of them")
+        if output is None:
+            raise UsageError(
+                "--on needs --output: a folder for the shards, or a file, such as out.txt"
+            )
+        inputs = [file for path in asked for file in _files_in(path, output)]
+        for path in inputs:
+            with path.open("rb") as stream:
+                look_at_kind(stream, path)
+        if output.is_dir() or not output.suffix:
+            return Files(self, inputs, output, None)
+        refuse_no_file(output)
+        for path in inputs:
+            refuse_same_file(path, output)
+            refuse_other_form(output, path, as_json, False)
+        shards = output.with_name(output.name + _SHARDS)
+        return Files(self, inputs, shards, output)
 
 
 def writer_for(spread: Spread | None) -> "Writer":
@@ -119,7 +158,7 @@ def spread_of(
     return Spread(on, workers, block_rows or BLOCK_ROWS)
 
 
-def refuse_beside_on(given: Mapping[str, Any]) -> None:
+def _refuse_beside(given: Mapping[str, Any]) -> None:
     """Raise UsageError for the first option that has a value and does not go with --on."""
     for option, value in given.items():
         if value:
@@ -134,42 +173,40 @@ class Files:
     where `joined` names one.
     """
 
+    spread: Spread
     inputs: list[Path]
     shards: Path
     joined: Path | None
 
+    def answer(self, work: "Work", suffix: str) -> dict[str, float]:
+        """Write the shards and, where one is asked for, the file of all; return the sums over all
+        lines. Raises WeftError, by kind.
+        """
+        from weft.cluster.block import divided
+        from weft.cluster.shards import Request, write_shards
+        from weft.data.check.finding import counted
 
-def files_for(
-    named: Sequence[str | Path] | None,
-    input_file: Path | None,
-    output: Path | None,
-    as_json: bool,
-) -> Files:
-    """Return the files that arguments or --input name, and those of --output. Raises UsageError,
-    and DataError for a file that is no plain text.
-    """
-    if named and input_file:
-        raise UsageError("give files or --input, not both")
-    asked = [Path(name) for name in named or ()]
-    if input_file is not None:
-        asked.append(input_file)
-    if not asked:
-        raise UsageError("--on reads files; give --input FILE, or a folder of them")
-    if output is None:
-        raise UsageError(
-            "--on needs --output: a folder for the shards, or a file, such as out.txt"
-        )
-    inputs = [file for path in asked for file in _files_in(path, output)]
-    for path in inputs:
-        with path.open("rb") as stream:
-            look_at_kind(stream, path)
-    if output.is_dir() or not output.suffix:
-        return Files(inputs, output, None)
-    refuse_no_file(output)
-    for path in inputs:
-        refuse_same_file(path, output)
-        refuse_other_form(output, path, as_json, False)
-    return Files(inputs, output.with_name(output.name + _SHARDS), output)
+        block_rows = self.spread.block_rows
+        division = divided(self.inputs, block_rows)
+        request = Request(work, division, block_rows, suffix)
+        num_blocks = len(division.blocks)
+
+        def begin(done: int) -> None:
+            before = f" ({done:,} answered before)" if done else ""
+            lines = counted(division.rows, "lines")
+            blocks = counted(num_blocks, "blocks")
+            by = self.spread.describe()
+            remark(f"weft: {lines} in {blocks}{before}, by {by}")
+
+        executor = self.spread.executor()
+        with _advancing(division.rows) as advance:
+            shards = write_shards(self.shards, request, executor, advance, begin)
+        if self.joined is not None:
+            shards.join(self.joined)
+            remark(f"weft: wrote {self.joined}; its shards are in {self.shards}")
+        else:
+            remark(f"weft: wrote {num_blocks:,} shards in {self.shards}")
+        return shards.sums
 
 
 def _files_in(path: Path, output: Path) -> list[Path]:
@@ -186,36 +223,6 @@ def _files_in(path: Path, output: Path) -> list[Path]:
     if not files:
         raise UsageError(f"--input {path}: there is no file in this folder")
     return files
-
-
-def answer_on(
-    spread: Spread, files: Files, work: "Work", suffix: str
-) -> dict[str, float]:
-    """Write the shards and, where one is asked for, the file of all; return the sums over all
-    lines. Raises WeftError, by kind.
-    """
-    from weft.cluster.block import divided
-    from weft.cluster.shards import Request, write_shards
-    from weft.data.check.finding import counted
-
-    division = divided(files.inputs, spread.block_rows)
-    request = Request(work, division, spread.block_rows, suffix)
-    num_blocks = len(division.blocks)
-
-    def begin(done: int) -> None:
-        before = f" ({done:,} answered before)" if done else ""
-        lines = counted(division.rows, "lines")
-        blocks = counted(num_blocks, "blocks")
-        remark(f"weft: {lines} in {blocks}{before}, by {spread.describe()}")
-
-    with _advancing(division.rows) as advance:
-        shards = write_shards(files.shards, request, spread.executor(), advance, begin)
-    if files.joined is not None:
-        shards.join(files.joined)
-        remark(f"weft: wrote {files.joined}; its shards are in {files.shards}")
-    else:
-        remark(f"weft: wrote {num_blocks:,} shards in {files.shards}")
-    return shards.sums
 
 
 @contextmanager

@@ -74,6 +74,22 @@ AsDocument = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON object per line.")]
 
+# text that is to be trained on
+TextToTrainOn = Annotated[
+    list[str],
+    typer.Argument(help="Text to train on: pairs, documents or labelled rows."),
+]
+RecipeOrGuessed = Annotated[
+    str | None,
+    typer.Option("--recipe", help="The recipe that the text is for. Default: guessed."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Set a key of the recipe, section.key=value; repeatable."
+    ),
+]
+
 # search
 BeamSize = Annotated[
     int | None,

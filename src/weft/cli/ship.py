@@ -1,4 +1,4 @@
-"""Verbs that make something of models: quantize, average, distill, backtranslate, pack, export."""
+"""Verbs that make something of models: quantize, average, distill, pack, export."""
 
 import shlex
 import sys
@@ -9,18 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from weft import DEMO
-from weft.cli.leaving import all_or_nothing, going_on
+from weft.cli.leaving import all_or_nothing
 from weft.cli.models import glossary_for, refuse_missing_files, units_for
 from weft.cli.on import BlockRows, OnSentences, Workers, spread_of, writer_for
-from weft.cli.options import AsJson, Folder, FolderOrDemo, FromDemo, Seed, To, TopK
+from weft.cli.options import AsJson, Folder, FolderOrDemo, FromDemo, Settings, To
 from weft.cli.recipe import refuse_missing_text
-from weft.cli.streams import print_json, progress, refuse_no_file
+from weft.cli.streams import print_json, progress
 from weft.cli.train import (
     AllowBadData,
     Dev,
     Output,
     RecipeName,
-    Settings,
     Test,
     say_ended,
 )
@@ -157,84 +156,6 @@ def distill(
         write=writer_for(spread),
     )
     say_ended(verdict, student.task, output)
-
-
-def backtranslate(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            help="A translator from the language of MONO: the reverse of the one to be trained.",
-        ),
-    ],
-    mono: Annotated[
-        list[str],
-        typer.Argument(
-            help="Text by people in one language: a sentence a line, or pairs, of which one side is read; also .gz."
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            help="The pairs (.tsv): the machine's sentence is the source, the person's the target.",
-        ),
-    ],
-    sample: Annotated[
-        bool,
-        typer.Option(
-            "--sample",
-            help="Draw each translation at random rather than search for the best: better to learn from.",
-        ),
-    ] = False,
-    beam_size: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Without --sample: the beam size. Default: from the recipe."
-        ),
-    ] = None,
-    temperature: Annotated[
-        float | None,
-        typer.Option(
-            min=0, help="With --sample: below 1 it draws what is probable. Default: 1."
-        ),
-    ] = None,
-    top_k: TopK = None,
-    seed: Seed = None,
-    times: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="With --sample: so many translations of each sentence.",
-        ),
-    ] = 1,
-    to: To = None,
-    on: OnSentences = None,
-    workers: Workers = None,
-    block_rows: BlockRows = None,
-) -> None:
-    """Make training pairs of text in one language: a reverse model writes the other side."""
-    spread = spread_of(on, workers, block_rows)
-    refuse_no_model(model)
-    refuse_missing_text(mono)
-    if temperature is not None and not sample:
-        raise UsageError("--temperature is for samples; add --sample, or leave it out")
-    if output.suffix != ".tsv":
-        raise UsageError(
-            f"--output {output}: writes TSV; give a name that ends in .tsv"
-        )
-    refuse_no_file(output)
-    with stages.showing("loading the model"):
-        from weft.run.backtranslation import backtranslate as make
-        from weft.run.translations import Search
-
-    drawn = 1.0 if temperature is None else temperature
-    search = Search(beam_size, drawn if sample else None, top_k, seed, times)
-    with going_on(output):
-        write = writer_for(spread)
-        made = make(model, mono, output, search, remark, progress, to, write)
-    for line in made.lines():
-        remark(f"weft: {line}")
 
 
 def pack(

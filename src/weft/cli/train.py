@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli.options import Settings
 from weft.cli.recipe import (
     choose_recipe,
     columns_read,
@@ -45,12 +46,6 @@ Dev = Annotated[
 ]
 Test = Annotated[
     str | None, typer.Option("--test", help="Test text, scored once at the end.")
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", help="Set a key of the recipe, section.key=value; repeatable."
-    ),
 ]
 AllowBadData = Annotated[
     bool,

@@ -21,18 +21,7 @@ from weft.cli.document_names import document_of
 from weft.cli.doubts import doubts_of, near_matches
 from weft.cli.guesses import Guesses
 from weft.cli.models import Translators, naming_options
-from weft.cli.on import (
-    BlockRows,
-    Files,
-    On,
-    Spread,
-    Workers,
-    answer_on,
-    files_for,
-    refuse_beside_on,
-    say_doubtful,
-    spread_of,
-)
+from weft.cli.on import BlockRows, Files, On, Workers, say_doubtful, spread_of
 from weft.cli.options import (
     Alignments,
     AsDocument,
@@ -174,10 +163,14 @@ def translate(
     models.refuse_missing()
     names = tuple(columns or ())
     if spread is not None:
-        beside = {"--column": names, "--document": as_document, "--given": given}
-        refuse_beside_on(beside | {"--review": review})
-        files = files_for(text, input_file, output_file, as_json)
-        _translate_on(spread, files, models, settings, as_json)
+        beside: dict[str, Any] = {
+            "--column": names,
+            "--document": as_document,
+            "--given": given,
+        }
+        beside["--review"] = review
+        files = spread.files(text, input_file, output_file, as_json, beside)
+        _translate_on(files, models, settings, as_json)
         return
     document = document_of(text or [], input_file, names, as_document)
     if document is not None:
@@ -190,7 +183,6 @@ def translate(
 
 
 def _translate_on(
-    spread: Spread,
     files: Files,
     models: Translators,
     settings: "DecodingSettings",
@@ -203,8 +195,7 @@ def _translate_on(
     with naming_options(DecodingSettings.__dataclass_fields__):
         work = translating(models, settings, as_json)
     suffix = ".txt" if settings.n_best == 1 else ".tsv"
-    sums = answer_on(spread, files, work, ".jsonl" if as_json else suffix)
-    say_doubtful(sums, as_json)
+    say_doubtful(files.answer(work, ".jsonl" if as_json else suffix), as_json)
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,7 @@ from weft.cli.answers import (
 )
 from weft.cli.guesses import GuessedLabels
 from weft.cli.models import facts_of, naming_options, opened, refuse_idle
-from weft.cli.on import (
-    BlockRows,
-    Files,
-    On,
-    Spread,
-    Workers,
-    answer_on,
-    files_for,
-    say_doubtful,
-    spread_of,
-)
+from weft.cli.on import BlockRows, Files, On, Workers, say_doubtful, spread_of
 from weft.cli.options import (
     AsJson,
     Folder,
@@ -76,8 +66,8 @@ def classify(
     """Classify texts: label and probability for each line; for a table, the table with both."""
     refuse_other_task(folder, "classification")
     if (spread := spread_of(on, workers, block_rows)) is not None:
-        files = files_for(text, input_file, output_file, as_json)
-        _classify_on(spread, files, folder, kernels, all_labels, as_json)
+        files = spread.files(text, input_file, output_file, as_json)
+        _classify_on(files, folder, kernels, all_labels, as_json)
         return
     from weft.tasks.classification import Classification
 
@@ -133,19 +123,13 @@ def classify(
 
 
 def _classify_on(
-    spread: Spread,
-    files: Files,
-    folder: Path,
-    kernels: str,
-    all_labels: bool,
-    as_json: bool,
+    files: Files, folder: Path, kernels: str, all_labels: bool, as_json: bool
 ) -> None:
     """Classify the lines of files in blocks, by several workers."""
     from weft.cli.works import classifying
 
     work = classifying(folder, kernels, all_labels, as_json)
-    sums = answer_on(spread, files, work, ".jsonl" if as_json else ".tsv")
-    say_doubtful(sums, as_json)
+    say_doubtful(files.answer(work, ".jsonl" if as_json else ".tsv"), as_json)
 
 
 def generate(

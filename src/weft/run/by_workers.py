@@ -14,7 +14,6 @@ from weft.cluster.block import divided
 from weft.cluster.executor import Executor
 from weft.cluster.shards import Request, write_shards
 from weft.cluster.work import Answers, Sums, Work
-from weft.data.check.finding import counted
 from weft.data.corpus import SourceText
 from weft.folder import durable
 from weft.folder.model_files import files_of
@@ -22,7 +21,7 @@ from weft.run.translations import (
     Maker,
     Progress,
     line_of,
-    reading_notes,
+    say_beginning,
 )
 
 _SHARDS = ".shards"
@@ -56,11 +55,7 @@ class ByWorkers:
         sentences = folder / _SENTENCES
         rows = [json.dumps(line) for line in text.lines]
         durable.write_text(sentences, "".join(f"{row}\n" for row in rows))
-        times = f" {maker.search.times} times" if maker.search.times > 1 else ""
-        for said in reading_notes(text):
-            note(f"note: {said}")
-        count = counted(len(rows), "sentences")
-        note(f"{maker.folder} translates {count}{times}, by {self.described}")
+        say_beginning(maker, text, f", by {self.described}", note)
         file.truncate(0)
         with progress(len(rows) * maker.search.times, 0) as advance:
             for time in range(1, maker.search.times + 1):

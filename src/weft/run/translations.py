@@ -7,7 +7,7 @@ They are written line by line into a file that grows, so that whoever is stopped
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -168,17 +168,30 @@ def write_translations(
     task = maker.load()
     why = task.why_no_engine()
     slow = [f"without native kernels ({why}) translating takes longer"] if why else []
-    for said in [*reading_notes(text), *slow]:
-        note(f"note: {said}")
     count = len(text.lines) * maker.search.times
     where = f", from sentence {done + 1:,} on" if done else ""
-    times = f" {maker.search.times} times" if maker.search.times > 1 else ""
-    sentences = counted(len(text.lines), "sentences")
-    note(f"{maker.folder} translates {sentences}{times}{where}")
+    say_beginning(maker, text, where, note, slow)
     with progress(count, done) as advance:
         for prediction in _translated(task, text, maker.search, done):
             file.write(line_of(prediction).encode())
             advance()
+
+
+def say_beginning(
+    maker: Maker,
+    text: SourceText,
+    how: str,
+    note: Callable[[str], None],
+    doubts: Sequence[str] = (),
+) -> None:
+    """Say what was noticed in reading a text, what is doubtful besides, and who translates it
+    `how`.
+    """
+    for said in [*reading_notes(text), *doubts]:
+        note(f"note: {said}")
+    times = f" {maker.search.times} times" if maker.search.times > 1 else ""
+    sentences = counted(len(text.lines), "sentences")
+    note(f"{maker.folder} translates {sentences}{times}{how}")
 
 
 def _translated(
