@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ RAY = sys.executable if find_spec("ray") else os.environ.get("WEFT_RAY", "")
 SOURCES = Path(weft.__file__).parents[1]
 NUM_LINES = 12_000
 BLOCK = 1_500
+MODEL_OF = {"classify": "languages", "score": "plays"}
 PATIENCE = 400  # seconds
 
 pytestmark = [
@@ -75,6 +76,27 @@ def alone(
     out = tmp_path_factory.mktemp("alone") / "out.txt"
     done("translate", tiny_folder, "--input", source, "--output", out)
     return out.read_bytes()
+
+
+@pytest.mark.parametrize("verb", ["classify", "score"])
+def test_other_verbs_say_the_same_with_and_without(
+    tmp_path: Path, tiny_models: dict[str, Path], source: Path, verb: str
+) -> None:
+    model = tiny_models[MODEL_OF[verb]]
+    text = tmp_path / "in.txt"
+    with source.open(encoding="utf-8") as file:
+        text.write_text("".join(islice(file, 200)), "utf-8")
+    for options in ((), ("--json",)):
+        out = tmp_path / "".join(("out", *options))
+        on = ("--on", "ray", "--workers", "2", "--block", "64", "--output", out)
+        given = ("--input", text) if verb == "classify" else (text,)
+        alone = done(verb, model, *given, *options)
+        assert done(verb, model, *given, *options, *on) == ""
+        shards = sorted(path for path in out.iterdir() if path.stem.isdecimal())
+        assert len(shards) == 4
+        lines = [path.read_text("utf-8") for path in shards]
+        assert "".join(lines) == alone
+        assert alone.count("\n") == 200
 
 
 def wait_for(what: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
