@@ -68,7 +68,8 @@ data.corpus: data.base data.column data.formats data.held_out data.languages dat
 data.dates: data.languages
 data.check: data.base data.check data.column data.corpus data.crew data.dates data.documents data.formats data.home\
  data.labelled data.languages data.measures data.minhash data.numbers data.scripts data.split
-data.clean: config data.base data.check data.clean data.corpus data.documents data.formats data.labelled data.split
+data.clean: config data.base data.check data.clean data.column data.corpus data.crew data.documents data.formats\
+ data.home data.labelled data.measures data.split
 data.clean.writing: data.clean data.corpus data.documents data.formats data.languages folder.durable\
  folder.together
 data.overlap: data.split
@@ -101,7 +102,7 @@ data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data
  data.tokenizer_file data.vocabulary
 data.encoding: config data.column data.crew data.home data.measures data.rows data.tokenizer folder.durable
 data.learning: config data.column data.crew data.home data.measures data.tokenizer
-data.worker: data.check data.crew data.encoding data.learning data.measures
+data.worker: data.check data.clean data.crew data.encoding data.learning data.measures
 data.spans: data.tokenizer
 data.hints: data.scripts data.tokenizer
 data.links:
@@ -228,6 +229,7 @@ ship.huggingface: config data folder predict ship
 ship.ctranslate2: config data folder kernels predict ship
 ship.argos: data folder predict ship
 cluster: cluster data.plain_lines folder
+cluster.tasks: cluster data.check data.crew data.worker folder
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve
 serve.service: data decoding inspection predict serve

@@ -73,6 +73,9 @@ class RayHere:
     def get(self, reference: Any) -> Any:
         return reference
 
+    def kill(self, actor: Any) -> None:
+        self.calls.append("kill")
+
 
 class DataHere:
     """The same of Ray Data: its actors are one, which takes the last row first."""
@@ -140,7 +143,7 @@ def test_every_block_is_answered_and_ray_is_left(
     assert dict(os.environ) == before
     settings, *calls = ray.calls
     if address is None:
-        assert calls == ["Attempts", "shutdown"]
+        assert calls == ["Attempts", "kill", "shutdown"]
         assert (settings["address"], settings["include_dashboard"]) == ("local", False)
         assert not Path(settings["_temp_dir"]).exists()
         assert ray.environment["RAY_AUTH_MODE"] == "token"
@@ -148,7 +151,7 @@ def test_every_block_is_answered_and_ray_is_left(
         assert ray.environment["RAY_USAGE_STATS_ENABLED"] == "0"
         assert ray.environment["OMP_NUM_THREADS"] == "1"
     else:
-        assert calls == ["Driver", "Attempts", "shutdown"]
+        assert calls == ["Driver", "Attempts", "kill", "shutdown"]
         assert settings["address"] == address
         assert settings["runtime_env"]["env_vars"]["OMP_NUM_THREADS"] == "1"
 

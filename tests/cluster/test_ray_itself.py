@@ -7,11 +7,12 @@ The Python of the tests has Ray, or `WEFT_RAY` names one that has it and what We
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice, product
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft.data.builtin import everyday
 
 RAY = sys.executable if find_spec("ray") else os.environ.get("WEFT_RAY", "")
 SOURCES = Path(weft.__file__).parents[1]
@@ -36,9 +38,30 @@ pytestmark = [
 ]
 
 
-def started(*arguments: object) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
-    command = [RAY, "-m", "weft", *map(str, arguments)]
+ON_TWO = ("--on", "ray", "--workers", "2", "--block")
+WEFT = ("-m", "weft")
+# the command, to which a text is large from 10,000 pairs on
+SMALL = """
+from weft.data import base, column, measures
+from weft.data.check import stretches as of_check
+from weft.data.clean import stretches as of_clean
+from weft.__main__ import main
+
+base.LARGE = column.LARGE = 10_000
+measures.STRETCH = of_check.STRETCH = of_clean.STRETCH = 1_000
+main()
+"""
+WEFT_OF_SMALL = ("-c", SMALL)
+
+
+def started(*arguments: object, program: Sequence[str] = WEFT) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SOURCES),
+        "OMP_NUM_THREADS": "1",
+        "RAY_raylet_start_wait_time_s": str(PATIENCE),
+    }
+    command = [RAY, *program, *map(str, arguments)]
     return subprocess.Popen(
         command,
         env=environment,
@@ -48,9 +71,9 @@ def started(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def done(*arguments: object) -> str:
+def done(*arguments: object, program: Sequence[str] = WEFT) -> str:
     """What a command writes on standard output; it must end well."""
-    process = started(*arguments)
+    process = started(*arguments, program=program)
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert "Traceback" not in err
@@ -88,7 +111,7 @@ def test_other_verbs_say_the_same_with_and_without(
         text.write_text("".join(islice(file, 200)), "utf-8")
     for options in ((), ("--json",)):
         out = tmp_path / "".join(("out", *options))
-        on = ("--on", "ray", "--workers", "2", "--block", "64", "--output", out)
+        on = (*ON_TWO, 64, "--output", out)
         given = ("--input", text) if verb == "classify" else (text,)
         alone = done(verb, model, *given, *options)
         assert done(verb, model, *given, *options, *on) == ""
@@ -165,7 +188,7 @@ def test_a_killed_worker_costs_its_block_and_nothing_else(
     shards = tmp_path / "out.txt.shards"
     process = started(
         *("translate", tiny_folder, "--input", source, "--output", out),
-        *("--on", "ray", "--workers", "2", "--block", BLOCK),
+        *(*ON_TWO, BLOCK),
     )
     wait_for(lambda: list(shards.glob("*.txt")), process)
     listening = addresses(set(descendants(process.pid)))
@@ -196,7 +219,7 @@ def test_a_killed_command_goes_on_where_it_was(
     out = tmp_path / "out"
     arguments = (
         *("translate", tiny_folder, "--input", source, "--output", out),
-        *("--on", "ray", "--workers", "2", "--block", BLOCK),
+        *(*ON_TWO, BLOCK),
     )
     process = started(*arguments)
     wait_for(lambda: len(list(out.glob("*.txt"))) >= 2, process)
@@ -269,3 +292,85 @@ def test_a_cluster_that_runs_already_is_joined_and_stays(
     finally:
         os.killpg(cluster.pid, signal.SIGKILL)
         cluster.wait(60)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """16,000 pairs with much to mend and to drop."""
+    draw = random.Random(1)
+    sentences = everyday()
+    lines = []
+    for number in range(16_000):
+        one, other = draw.choices(sentences, k=2)
+        sides = [f"{one.de} {other.de} {number}", f"{one.en} {other.en} {number}"]
+        if number % 97 == 7:
+            sides = sides[::-1]
+        if number % 97 == 17:
+            sides[0] = f"<b>{sides[0]}</b>"
+        if number % 97 == 27:
+            sides[1] = sides[0]
+        lines.append("\t".join(sides) + "\n")
+    lines[9_000] = lines[30]
+    path = tmp_path_factory.mktemp("pairs") / "made.de-en.tsv"
+    path.write_text("".join(lines), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def cleaned(tmp_path_factory: pytest.TempPathFactory, pairs: Path) -> list[str]:
+    """The lines of the cleaned text, by the verb alone."""
+    out = tmp_path_factory.mktemp("cleaned") / "out.tsv"
+    done("clean", pairs, "--output", out, program=WEFT_OF_SMALL)
+    head, *lines = out.read_text("utf-8").split("\n")[:-1]
+    assert head == "de\ten"
+    assert 12_000 < len(lines) < 16_000
+    return lines
+
+
+def finished_checks(work: Path) -> list[Any]:
+    """What the journals say of the blocks of a check that are finished."""
+    found = []
+    for journal in work.glob("*-check/finished.jsonl"):
+        lines = journal.read_text("utf-8").split("\n")[1:-1]
+        found += [json.loads(line) for line in lines]
+    return found
+
+
+def test_a_cleaning_outlives_a_worker_and_a_command(
+    tmp_path: Path, pairs: Path, cleaned: list[str]
+) -> None:
+    out = tmp_path / "out"
+    work = tmp_path / "out.work"
+    arguments = ("clean", pairs, "--output", out, *ON_TWO, 1_000)
+    process = started(*arguments, program=WEFT_OF_SMALL)
+    wait_for(lambda: len(finished_checks(work)) >= 2, process)
+    process.kill()
+    process.communicate()
+    finished = {entry["worker"] for entry in finished_checks(work)}
+    process = started(*arguments, program=WEFT_OF_SMALL)
+    others = wait_for(
+        lambda: {entry["worker"] for entry in finished_checks(work)} - finished, process
+    )
+    worker = others.pop().partition("@")[0]
+    os.kill(int(worker), signal.SIGKILL)
+    killed = time.time()
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    assert "weft: mend: 16 blocks (16 finished before), by 2 workers" in err
+    manifest = json.loads((out / "manifest.json").read_text("utf-8"))
+    lines = []
+    for shard in manifest["shards"]:
+        lines += (out / shard["shard"]).read_text("utf-8").split("\n")[1:-1]
+    assert lines == cleaned
+    later = [block for block in manifest["blocks"] if block["began"] > killed]
+    assert later
+    assert worker not in {block["worker"].partition("@")[0] for block in later}
+    assert not work.exists()
+
+
+def test_a_check_finds_the_same_with_and_without(pairs: Path) -> None:
+    alone = done("check", pairs, "--json", program=WEFT_OF_SMALL)
+    found = done("check", pairs, "--json", *ON_TWO, 2_000, program=WEFT_OF_SMALL)
+    assert found == alone
+    assert len(json.loads(found)["findings"]) > 3

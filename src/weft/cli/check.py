@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.options import AsJson
+from weft.cli.on import Workers
+from weft.cli.on_pairs import (
+    BlockPairs,
+    OnPairs,
+    pairs_spread_of,
+    refuse_no_pairs,
+    spread_over,
+)
+from weft.cli.options import AsJson, RecipeOrGuessed, Settings, TextToTrainOn
 from weft.cli.recipe import choose_recipe
 from weft.cli.streams import print_json
 from weft.console.wording import remark, say_lines
@@ -26,10 +34,7 @@ FATAL_EXIT = 3  # the exit code of DataError
 
 
 def check(
-    data: Annotated[
-        list[str],
-        typer.Argument(help="Text to train on: pairs, documents or labelled rows."),
-    ],
+    data: TextToTrainOn,
     dev: Annotated[
         str | None,
         typer.Option(help="Dev text, to check and compare with the training text."),
@@ -38,16 +43,8 @@ def check(
         str | None,
         typer.Option(help="Test text, to check and compare with the training text."),
     ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="The recipe that the text is for. Default: guessed."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Set a key of the recipe, section.key=value; repeatable."
-        ),
-    ] = None,
+    recipe: RecipeOrGuessed = None,
+    settings: Settings = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -55,6 +52,9 @@ def check(
             help="Write the full report, with all line numbers, as .html or .json.",
         ),
     ] = None,
+    on: OnPairs = None,
+    workers: Workers = None,
+    block_pairs: BlockPairs = None,
     as_json: AsJson = False,
 ) -> None:
     """Check text for problems before training; exit with code 3 if there is a fatal one."""
@@ -63,11 +63,16 @@ def check(
     from weft.data.texts import Sources
     from weft.data.train_text import names_of, parse_texts, refuse_worth
 
+    spread = pairs_spread_of(on, workers, block_pairs)
     texts = parse_texts(data)
     for item in (dev, test):
         refuse_worth(item)
     data = [*names_of(texts)]
     if len(data) == 1 and recipe is None and is_glossary(Path(data[0])):
+        if spread is not None:
+            raise UsageError(
+                f"--on {spread.where}: {data[0]} is a glossary, which is checked at once; leave it out"
+            )
         _check_glossary(Path(data[0]), settings or (), output, as_json)
         return
     if output is not None:
@@ -81,7 +86,11 @@ def check(
         notes.append(
             f"if the two files translate each other, join them by a comma: {','.join(data)}"
         )
-    checkup = check_up(chosen.recipe, Sources(texts, dev, test))
+    refuse_no_pairs(spread, chosen.recipe)
+    read = [*data, *filter(None, (dev, test))]
+    facts = {"check": chosen.recipe.data.model_dump(mode="json")}
+    with spread_over(spread, output, read, facts):
+        checkup = check_up(chosen.recipe, Sources(texts, dev, test))
     checkup.notes += notes
     if output is not None:
         from weft.inspection.check_page import write_checkup

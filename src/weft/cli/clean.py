@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.options import AsJson
+from weft.cli.on import Workers
+from weft.cli.on_pairs import (
+    BlockPairs,
+    OnPairs,
+    files_of,
+    pairs_spread_of,
+    refuse_no_pairs,
+    spread_over,
+)
+from weft.cli.options import AsJson, RecipeOrGuessed, Settings, TextToTrainOn
 from weft.cli.recipe import choose_recipe
 from weft.cli.streams import print_json
 from weft.console.wording import remark, say_lines
 from weft.errors import UsageError
 
 if TYPE_CHECKING:
+    from weft.cluster.tasks import InBlocks
     from weft.config import Recipe
     from weft.data.base import Corpus
     from weft.data.clean.cleaned import Cleaned
@@ -24,15 +34,12 @@ _NO_FAULTS = ("as-read", "languages-not-recognized", "language-not-named")
 
 
 def clean(
-    data: Annotated[
-        list[str],
-        typer.Argument(help="Text to clean: pairs, documents or labelled rows."),
-    ],
+    data: TextToTrainOn,
     output: Annotated[
         str | None,
         typer.Option(
             "--output",
-            help="Write the cleaned text: a file, or two as clean.en,clean.de.",
+            help="Write the cleaned text: a file, or two as clean.en,clean.de; with --on also a folder of shards.",
         ),
     ] = None,
     changes: Annotated[
@@ -58,16 +65,11 @@ def clean(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
     ] = False,
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="The recipe that the text is for. Default: guessed."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Set a key of the recipe, section.key=value; repeatable."
-        ),
-    ] = None,
+    recipe: RecipeOrGuessed = None,
+    settings: Settings = None,
+    on: OnPairs = None,
+    workers: Workers = None,
+    block_pairs: BlockPairs = None,
     as_json: AsJson = False,
 ) -> None:
     """Clean text: mend what can be mended, drop what would spoil training, and list both."""
@@ -81,26 +83,68 @@ def clean(
         raise UsageError(
             "--output is missing: name the file of the cleaned text, or add --dry-run to see what would be done"
         )
+    spread = pairs_spread_of(on, workers, block_pairs)
     chosen = choose_recipe(recipe, settings or [], data)
+    refuse_no_pairs(spread, chosen.recipe)
     task = chosen.recipe.task
     choice = Choice.of(task, keep or (), drop or ())
+    read = [*data, *filter(None, (dev, test))]
     place = None
     if output is not None:
-        place = Destination.of(output, changes, [*data, *filter(None, (dev, test))])
+        place = Destination.of(output, changes, read, spread is not None)
         if not dry_run:
             place.refuse_existing()
-    job = _Job(chosen.recipe, data, choice, (dev, test), place)
-    cleaned, contents, columns = job.run()
-    cleaned.notes[:0] = [*chosen.said, *chosen.doubts]
-    if place is not None and not dry_run:
-        place.write({place.changes: cleaned.record.lines(columns), **contents})
+    shard_pairs = spread.block_rows if spread is not None else 0
+    job = _Job(chosen.recipe, data, choice, (dev, test), place, shard_pairs)
+    facts = {
+        "clean": chosen.recipe.data.model_dump(mode="json"),
+        "rules": dict(choice.actions),
+    }
+    with spread_over(spread, output, read, facts) as blocks:
+        cleaned, contents, columns = job.run()
+        cleaned.notes[:0] = [*chosen.said, *chosen.doubts]
+        if place is not None and not dry_run:
+            lines = cleaned.record.lines(columns)
+            manifest = None
+            if place.folder is not None:
+                assert blocks is not None
+                manifest = _manifest(read, facts, cleaned, shard_pairs, blocks)
+            place.write({place.changes: lines, **contents}, manifest)
     if as_json:
         print_json(cleaned.to_json())
         return
     say_lines(_report(cleaned, choice, task), sys.stdout)
     if place is not None and not dry_run:
-        remark(f"written to {' and '.join(map(str, place.texts))}")
+        remark(f"written to {' and '.join(map(str, place.named))}")
         remark(f"what was dropped and mended: {place.changes}")
+
+
+def _manifest(
+    read: Sequence[str],
+    facts: dict[str, Any],
+    cleaned: "Cleaned[Any]",
+    shard_pairs: int,
+    blocks: "InBlocks",
+) -> dict[str, Any]:
+    """Return what the manifest of a folder of shards says, beside the size of each and its hash."""
+    from weft.data.clean.writing import shards_of
+    from weft.folder.durable import sha256_of
+    from weft.folder.version import installed_version
+
+    files = [file for item in read for file in files_of(item)]
+    return {
+        "verb": "clean",
+        "version": installed_version(),
+        "inputs": [
+            {"path": str(file.resolve()), "sha256": sha256_of(file)} for file in files
+        ],
+        "settings": facts,
+        "shards": [
+            {"shard": name, "first": part.start + 1, "rows": len(part)}
+            for name, part in shards_of(len(cleaned.text), shard_pairs).items()
+        ],
+        "blocks": blocks.entries,
+    }
 
 
 class _Job:
@@ -113,7 +157,10 @@ class _Job:
         choice: "Choice",
         held_out: tuple[str | None, str | None],
         place: "Destination | None",
+        shard_pairs: int,
     ) -> None:
+        self._place = place
+        self._shard_pairs = shard_pairs
         self._recipe = recipe
         self._data = data
         self._choice = choice
@@ -134,7 +181,11 @@ class _Job:
     def _pairs(self) -> "tuple[Cleaned[Any], Contents, tuple[str, ...]]":
         from weft.config import TranslationRecipe
         from weft.data.clean.pairs import clean_pairs
-        from weft.data.clean.writing import pairs_as_files, refuse_form_of_pairs
+        from weft.data.clean.writing import (
+            pairs_as_files,
+            pairs_as_shards,
+            refuse_form_of_pairs,
+        )
         from weft.data.corpus import read_pairs
 
         assert isinstance(self._recipe, TranslationRecipe)
@@ -144,7 +195,11 @@ class _Job:
         held = {r: read_pairs(item, *languages) for r, item in self._held_out.items()}
         cleaned = clean_pairs(self._data, languages, self._choice, held)
         contents: Contents = {}
-        if self._texts:
+        if self._place is not None and self._place.folder is not None:
+            contents = pairs_as_shards(
+                cleaned.text, self._place.folder, self._shard_pairs
+            )
+        elif self._texts:
             contents = pairs_as_files(cleaned.text, self._texts)
         return cleaned, contents, ("source", "target")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.data.formats.filetype import split_ending
+from weft.data.formats.shards import shards_of
 from weft.data.formats.source import open_file
 from weft.data.kind import KINDS, guess_task
 from weft.data.train_text import split_at_comma
@@ -153,7 +154,8 @@ def refuse_missing_text(items: Sequence[str | None]) -> None:
     """Raise DataError where a file is missing, before anything slow is begun."""
     for item in items:
         for path in split_at_comma(item) if item else ():
-            open_file(path).close()
+            first = next(iter(shards_of(path)), path)
+            open_file(first).close()
 
 
 def _look_of(item: str, values: Mapping[str, str]) -> str:

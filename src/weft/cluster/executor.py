@@ -1,6 +1,7 @@
 """Executors, which have the work done; and the simplest, the reference of all others."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from weft.cluster.block import Block
@@ -23,3 +24,7 @@ class Here:
         worker = Worker(work)
         for block in blocks:
             yield worker.answer(block)
+
+    def staying(self) -> AbstractContextManager[Executor]:
+        """Yield itself, for several works."""
+        return nullcontext(self)

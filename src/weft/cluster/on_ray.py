@@ -21,6 +21,7 @@ from typing import Any
 
 from weft import errors
 from weft.cluster.block import Block
+from weft.cluster.executor import Executor
 from weft.cluster.work import Answered, Work, Worker
 from weft.errors import UsageError, WeftError
 from weft.folder.unfinished import being_written, remove_abandoned
@@ -59,22 +60,30 @@ class OnRay:
 
         Raises UsageError where Ray is missing or cannot be reached, else as the workers do.
         """
+        with self.staying() as joined:
+            yield from joined.run(work, blocks)
+
+    @contextlib.contextmanager
+    def staying(self) -> Iterator[Executor]:
+        """Yield the same, joined to the cluster for several works as long as the block runs."""
         with self._joined() as ray:
-            arguments = (
-                work,
-                blocks,
-                self.threads,
-                self._num_workers(ray, len(blocks)),
-            )
-            try:
-                if self.address is None:
-                    yield from map(_told, Driver(*arguments).rows)
-                else:
-                    driver = ray.remote(num_cpus=0)(Driver).remote(*arguments)
-                    while row := ray.get(driver.next.remote()):
-                        yield _told(row)
-            except ray.exceptions.RayError as error:
-                raise WeftError(f"{self._name}: {_in_short(error)}") from error
+            yield _Joined(self, ray)
+
+    def answers(
+        self, ray: Any, work: Work, blocks: Sequence[Block]
+    ) -> Iterator[Answered]:
+        """Yield the blocks as workers of a cluster answer them, which this process has joined."""
+        workers = self._num_workers(ray, len(blocks))
+        arguments = (work, blocks, self.threads, workers)
+        try:
+            if self.address is None:
+                yield from map(_told, Driver(*arguments).rows)
+            else:
+                driver = ray.remote(num_cpus=0)(Driver).remote(*arguments)
+                while row := ray.get(driver.next.remote()):
+                    yield _told(row)
+        except ray.exceptions.RayError as error:
+            raise WeftError(f"{self._name}: {_in_short(error)}") from error
 
     @property
     def _name(self) -> str:
@@ -136,6 +145,18 @@ class OnRay:
         }
 
 
+@dataclass(frozen=True)
+class _Joined:
+    """Workers on a cluster that this process has joined, which is `ray`."""
+
+    own: OnRay
+    ray: Any
+
+    def run(self, work: Work, blocks: Sequence[Block]) -> Iterator[Answered]:
+        """Yield the blocks as they are done."""
+        return self.own.answers(self.ray, work, blocks)
+
+
 class Driver:
     """The hand that gives blocks to workers, by Ray Data; `rows` are what they answer.
 
@@ -158,11 +179,19 @@ class Driver:
             compute=pool,
             num_cpus=threads,
         )
-        self.rows: Iterator[dict[str, str]] = iter(answered.iter_rows())
+        self.rows = _until_done(ray, attempts, answered)
 
     def next(self) -> dict[str, str] | None:
         """Return the next row; None after the last."""
         return next(self.rows, None)
+
+
+def _until_done(ray: Any, attempts: Any, answered: Any) -> Iterator[dict[str, str]]:
+    """Yield the rows of a data set; then the actor that counts its attempts has done."""
+    try:
+        yield from answered.iter_rows()
+    finally:
+        ray.kill(attempts)
 
 
 class Attempts:

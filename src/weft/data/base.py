@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from weft.data.column import LARGE, Column, joined_texts
+from weft.data.column import LARGE, Column
 
 C = TypeVar("C", bound="Corpus")
 
@@ -82,8 +82,8 @@ def join(parts: Sequence[C], **own: Any) -> C:
     """
     joined: dict[str, Any] = {"notes": []}
     for name in parts[0].COLUMNS:
-        own_values = [getattr(part, name) for part in parts]
-        joined[name] = _joined(own_values)
+        if name not in own:
+            joined[name] = [value for part in parts for value in getattr(part, name)]
     files: list[str] = []
     total = sum(map(len, parts))
     lines = _of_size(total)
@@ -102,13 +102,6 @@ def join(parts: Sequence[C], **own: Any) -> C:
     joined["dropped"] = dict(dropped)
     joined.update(own)
     return replace(parts[0], **joined)
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    """Return the values of a column of all parts."""
-    if any(isinstance(part, Column) for part in parts):
-        return joined_texts(parts)
-    return [value for part in parts for value in part]
 
 
 def numbers(values: Iterable[int], count: int) -> MutableSequence[int]:

@@ -184,8 +184,9 @@ class Growing:
 
 
 def joined_texts(parts: Sequence[Sequence[str]]) -> Sequence[str]:
-    """Return the texts of all parts, one part behind the other: a column where one of them is."""
-    if not any(isinstance(part, Column) for part in parts):
+    """Return the texts of all parts, one part behind the other: a column where they are many."""
+    is_any_on_disk = any(isinstance(part, Column) for part in parts)
+    if not is_any_on_disk and sum(map(len, parts)) < LARGE:
         return [text for part in parts for text in part]
     home = Home()
     writer = ColumnWriter(home.path / "joined.txt", home)

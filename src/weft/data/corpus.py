@@ -19,7 +19,7 @@ import numpy as np
 from weft.console import stages
 from weft.data import languages, split
 from weft.data.base import Corpus, join, numbers, reasons
-from weft.data.column import Column, Growing
+from weft.data.column import Column, Growing, joined_texts
 from weft.data.formats.aligned import open_aligned
 from weft.data.formats.filenames import from_name, from_two_names, pair_from_name
 from weft.data.formats.lines import read_lines, read_lines_within
@@ -419,8 +419,12 @@ def join_pairs(
     coded = Counter[str]()
     for part in parts:
         coded.update(part.coded)
+    src = joined_texts([part.src for part in parts])
+    tgt = joined_texts([part.tgt for part in parts])
     return join(
         parts,
+        src=src,
+        tgt=tgt,
         src_lang=src_lang or _common(parts, "src_lang"),
         tgt_lang=tgt_lang or _common(parts, "tgt_lang"),
         by_unit=_units_of(parts),

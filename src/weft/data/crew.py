@@ -3,7 +3,8 @@
 A task is a plain dictionary, and its result is a file that the task names: so only lines of JSON
 pass between processes, and the result does not depend on how many there are. Each process is a
 Python of its own (`worker.py`), started afresh: none is forked from one that has threads, and
-nothing of a person's program is run again. What they cannot do is done here.
+nothing of a person's program is run again. What they cannot do is done here. Others may do it all,
+on other machines too.
 """
 
 import json
@@ -13,6 +14,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +36,51 @@ _SETTINGS = {
 }
 
 
+@dataclass(frozen=True)
+class Portable:
+    """A job that others can do, too: `find` returns what is to be found, as a line of text; `keep`
+    writes it into the file that the task names, on this machine.
+    """
+
+    find: Callable[[Task], str]
+    keep: Callable[[Task, str], None]
+
+    def __call__(self, task: Task) -> None:
+        """Find, and keep."""
+        found = self.find(task)
+        self.keep(task, found)
+
+
+Others = Callable[[str, Portable, Sequence[Task], str], None]
+"""Does what `work` does, by whomever."""
+_others: ContextVar[Others | None] = ContextVar("others", default=None)
+
+
+@contextmanager
+def given_to(others: Others) -> Iterator[None]:
+    """Give all work that others can do to them while the block runs."""
+    before = _others.set(others)
+    try:
+        yield
+    finally:
+        _others.reset(before)
+
+
 def work(name: str, job: Job, tasks: Sequence[Task], unit: str = "") -> None:
     """Run a job for each task; `name` is what `worker.py` calls it.
 
     With a unit, those from `first` to `last` of the tasks that are done are counted.
     """
+    others = _others.get()
+    if others is not None and isinstance(job, Portable):
+        others(name, job, tasks, unit)
+        return
     count = num_processes()
     if count < 2:
         done = 0
         for task in tasks:
             job(task)
-            done = _show(task, done, unit)
+            done = show(task, done, unit)
         return
     crew = _Crew(name, job, tasks, unit)
     # one task, too, is done by another process, whose memory goes with it
@@ -69,7 +106,7 @@ def num_processes() -> int:
     return os.cpu_count() or 1
 
 
-def _show(task: Task, before: int, unit: str) -> int:
+def show(task: Task, before: int, unit: str) -> int:
     """Show how many are done with a task, and return that."""
     if not unit:
         return before
@@ -97,7 +134,7 @@ class _Crew:
                 self._left.append(task)
                 return
             with self._lock:
-                self._num_done = _show(task, self._num_done, self._unit)
+                self._num_done = show(task, self._num_done, self._unit)
 
     def finish(self) -> None:
         """Finish here what no process did, and raise what stands against it."""

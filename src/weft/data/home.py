@@ -1,4 +1,5 @@
-"""A folder among the system's temporary ones, for what is needed no longer than the process runs.
+"""A folder among the system's temporary ones, for what is needed no longer than the process runs;
+or in a place that other machines can read, too.
 
 It is locked by who made it. The system frees a lock when its process ends, however it ends; so what
 a killed process left is known by its lock, and removed by the next.
@@ -10,6 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from weft.errors import FolderError
@@ -21,6 +23,7 @@ except ImportError:  # no such locks, as on Windows: then nothing is removed
 
 _PREFIX = "weft-text-"
 _LOCK = "held"
+_place: ContextVar[Path | None] = ContextVar("place", default=None)
 
 
 class Home:
@@ -30,10 +33,26 @@ class Home:
         """Make the folder. Raises FolderError where there is no room for it."""
         _remove_left()
         with told_of_disk():
-            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            place = _parent()
+            place.mkdir(parents=True, exist_ok=True)
+            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
             lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         _try_lock(lock)
         weakref.finalize(self, _remove, self.path, lock)
+
+
+@contextmanager
+def homes_in(folder: Path) -> Iterator[None]:
+    """Make all such folders in another one while the block runs."""
+    before = _place.set(folder.resolve())
+    try:
+        yield
+    finally:
+        _place.reset(before)
+
+
+def _parent() -> Path:
+    return _place.get() or Path(tempfile.gettempdir())
 
 
 @contextmanager
@@ -42,10 +61,12 @@ def told_of_disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = tempfile.gettempdir()
+        other = "name another --output"
+        if _place.get() is None:
+            other = "name another folder by the variable TMPDIR"
         raise FolderError(
-            f"{place}: a large text cannot be kept there while it is used ({error.strerror or error}); free some "
-            "space, or name another folder by the variable TMPDIR"
+            f"{_parent()}: a large text cannot be kept there while it is used ({error.strerror or error}); free some "
+            f"space, or {other}"
         ) from None
 
 
@@ -56,7 +77,7 @@ def _remove(folder: Path, lock: int) -> None:
 
 def _remove_left() -> None:
     """Remove the folders whose processes have gone."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in _parent().glob(f"{_PREFIX}*"):
         with suppress(OSError):
             lock = os.open(folder / _LOCK, os.O_RDWR)
             try:

@@ -7,6 +7,7 @@ bits. They lie on disk, and are read when they are asked for.
 
 import math
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.data.column import Column
-from weft.data.crew import Task, work
+from weft.data.crew import Portable, Task, work
 from weft.data.home import Home, told_of_disk
 from weft.data.minhash import BANDS, SKETCH, sketch
 from weft.data.split import fold, hash_row, keyed_hash
@@ -105,7 +106,7 @@ def measure(columns: Sequence[Column], seed: int = _UNORDERED) -> Measures:
         "count": count,
     }
     tasks = [{**common, **stretch} for stretch in stretches(count, STRETCH)]
-    work("measure", measure_stretch, tasks, "rows")
+    work("measure", MEASURE, tasks, "rows")
     return Measures(home, len(columns))
 
 
@@ -171,21 +172,33 @@ def open_stretch(described: Sequence[str], first: int, last: int) -> list[str]:
     return open_column(described)[first:last]
 
 
-def measure_stretch(task: Task) -> None:
-    """Measure a stretch of columns, and write it."""
-    first = task["first"]
-    last = task["last"]
-    folder = Path(task["folder"])
-    columns = [open_stretch(each, first, last) for each in task["columns"]]
+def measure_stretch(task: Task) -> str:
+    """Measure a stretch of columns; return all kinds of hashes, one behind the other."""
+    columns = [
+        open_stretch(each, task["first"], task["last"]) for each in task["columns"]
+    ]
+    hashes = dict(_hashes_of(columns, task["seed"]))
     kinds = _kinds(len(columns))
-    rows_behind = task["count"] - first
-    for name, values in _hashes_of(columns, task["seed"]):
-        path = folder / f"{name}.npy"
-        kind = kinds[name]
-        content = values.astype(kind.dtype).tobytes()
+    contents = [hashes[name].astype(kinds[name].dtype).tobytes() for name in kinds]
+    return b64encode(b"".join(contents)).decode()
+
+
+def keep_hashes(task: Task, found: str) -> None:
+    """Write the hashes of a stretch to their places in the files of all."""
+    content = memoryview(b64decode(found))
+    rows = task["last"] - task["first"]
+    rows_behind = task["count"] - task["first"]
+    start = 0
+    for name, kind in _kinds(len(task["columns"])).items():
+        path = Path(task["folder"]) / f"{name}.npy"
+        end = start + rows * kind.size
         with told_of_disk(), path.open("r+b") as file:
             file.seek(-rows_behind * kind.size, os.SEEK_END)
-            file.write(content)
+            file.write(content[start:end])
+        start = end
+
+
+MEASURE = Portable(measure_stretch, keep_hashes)
 
 
 def _hashes_of(

@@ -4,17 +4,20 @@ import json
 import signal
 import sys
 
-from weft.data.check.stretches import check_stretch
+from weft.data.check.stretches import CHECK
+from weft.data.clean.stretches import MEND, REALIGN
 from weft.data.crew import Job
 from weft.data.encoding import encode_stretch
 from weft.data.learning import learn_side
-from weft.data.measures import measure_stretch
+from weft.data.measures import MEASURE
 
 JOBS: dict[str, Job] = {
-    "check": check_stretch,
+    "check": CHECK,
     "encode": encode_stretch,
     "learn": learn_side,
-    "measure": measure_stretch,
+    "measure": MEASURE,
+    "mend": MEND,
+    "realign": REALIGN,
 }
 
 

@@ -257,11 +257,11 @@ def test_an_end_that_is_told_wrongly_leaves_no_wrong_pair(
     files = [0] * len(src)
     shift = Shift(30 + early, 79 + late, 2)
     joins = join_again(OneToOne(src, tgt), [shift], files)  # type: ignore[arg-type]
-    assert [(src[i], tgt[j]) for i, j in joins.pairs] == [
+    assert [(src[i], tgt[j]) for i, j in zip(joins.src, joins.tgt, strict=True)] == [
         (n, n) for n in range(120) if n not in (80, 81)
     ]
-    assert joins.sources == [80, 81]
-    assert joins.targets == [30, 31]
+    assert joins.left_src == [80, 81]
+    assert joins.left_tgt == [30, 31]
 
 
 def test_lines_are_joined_within_a_file() -> None:
@@ -273,8 +273,8 @@ def test_lines_are_joined_within_a_file() -> None:
         [Shift(0, 19, 1)],
         files,
     )
-    assert joins.sources == [19]
-    assert joins.targets == [0]
-    assert [(src[i], tgt[j]) for i, j in joins.pairs] == [
+    assert joins.left_src == [19]
+    assert joins.left_tgt == [0]
+    assert [(src[i], tgt[j]) for i, j in zip(joins.src, joins.tgt, strict=True)] == [
         (n, n) for n in range(40) if n != 19
     ]

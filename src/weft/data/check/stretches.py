@@ -44,8 +44,8 @@ from weft.data.check.sides import SideModel
 from weft.data.check.writing import stride_of
 from weft.data.column import Column
 from weft.data.corpus import ParallelText
-from weft.data.crew import Task, work
-from weft.data.home import Home
+from weft.data.crew import Portable, Task, work
+from weft.data.home import Home, told_of_disk
 from weft.data.measures import (
     Measures,
     describe,
@@ -60,10 +60,15 @@ STRETCH = 25_000  # rows of a task
 MOST_CLOSE = 200_000
 
 
-def look_over_large(text: ParallelText, model: SideModel) -> list[Finding]:
-    """Check a large text of pairs, measured, as `look_over` does; findings come gravest first."""
+def look_over_large(
+    text: ParallelText, model: SideModel, in_all: bool = False
+) -> list[Finding]:
+    """Check a large text of pairs, measured, as `look_over` does; findings come gravest first.
+
+    All of its stretches may be looked at closely.
+    """
     rows = Rows(len(text), "pairs", text.where, lambda i: (text.src[i], text.tgt[i]))
-    agree, written = _by_stretch(text, model, rows)
+    agree, written = _by_stretch(text, model, rows, in_all)
     measures = text.measures
     assert measures is not None
     findings = [
@@ -78,39 +83,27 @@ def look_over_large(text: ParallelText, model: SideModel) -> list[Finding]:
     return gravest_first(findings)
 
 
-def _columns(text: ParallelText) -> list[Column]:
+def columns_of(text: ParallelText) -> list[Column]:
+    """Return the sides of a large text."""
     assert isinstance(text.src, Column)
     assert isinstance(text.tgt, Column)
     return [text.src, text.tgt]
 
 
 def _by_stretch(
-    text: ParallelText, model: SideModel, rows: Rows
+    text: ParallelText, model: SideModel, rows: Rows, in_all: bool
 ) -> tuple[list[Finding], list[Finding]]:
     """Return what was found in all stretches: how the sides agree, and how lines are written."""
     home = Home()
-    np.save(home.path / "model.npy", model.to_array(), allow_pickle=False)
-    for name in ("lines", "file_of"):
-        numbers = np.asarray(getattr(text, name), np.int32)
-        np.save(home.path / f"{name}.npy", numbers, allow_pickle=False)
-    columns = _columns(text)
-    common = {
-        "columns": describe(columns, home.path),
-        "folder": str(home.path),
-        "files": text.files,
-        "by_unit": sorted(text.by_unit),
-        "languages": [text.src_lang, text.tgt_lang],
-        "scripts": [letters_of(side, stride_of(side)) for side in columns],
-    }
-    tasks = [{**common, **stretch} for stretch in stretches(len(text), STRETCH)]
-    close = _chosen(tasks)
+    tasks = tasks_about(text, model, home)
+    close = tasks if in_all else _chosen(tasks)
     for task in tasks:
         task["closely"] = task in close
     # those that take longest come first
-    work("check", check_stretch, sorted(tasks, key=_is_quick), "pairs")
+    work("check", CHECK, sorted(tasks, key=_is_quick), "pairs")
     found: list[list[Finding]] = [[], []]
     for task in tasks:
-        content = json.loads(_output(task).read_text("utf-8"))
+        content = json.loads(found_in(task))
         for kept, part in zip(found, content, strict=True):
             kept += [_read_finding(finding, task["first"]) for finding in part]
     looked_at = replace(rows, size=sum(task["last"] - task["first"] for task in close))
@@ -119,6 +112,24 @@ def _by_stretch(
         looked_at = replace(looked_at, among=some)
     agree, written = (list(_merged(part, rows, looked_at)) for part in found)
     return [*agree, *_sampled(text, looked_at)], written
+
+
+def tasks_about(text: ParallelText, model: SideModel, home: Home) -> list[Task]:
+    """Return a task for each stretch of a large text; what they share lies in a folder."""
+    np.save(home.path / "model.npy", model.to_array(), allow_pickle=False)
+    for name in ("lines", "file_of"):
+        numbers = np.asarray(getattr(text, name), np.int32)
+        np.save(home.path / f"{name}.npy", numbers, allow_pickle=False)
+    columns = columns_of(text)
+    common = {
+        "columns": describe(columns, home.path),
+        "folder": str(home.path),
+        "files": text.files,
+        "by_unit": sorted(text.by_unit),
+        "languages": [text.src_lang, text.tgt_lang],
+        "scripts": [letters_of(side, stride_of(side)) for side in columns],
+    }
+    return [{**common, **stretch} for stretch in stretches(len(text), STRETCH)]
 
 
 def _chosen(tasks: Sequence[Task]) -> list[Task]:
@@ -147,12 +158,8 @@ def _sampled(text: ParallelText, looked_at: Rows) -> Iterator[Finding]:
         )
 
 
-def _output(task: Task) -> Path:
-    return Path(task["folder"]) / f"{task['first']}.json"
-
-
-def check_stretch(task: Task) -> None:
-    """Check a stretch of a text, and write what was found."""
+def pairs_in(task: Task) -> PairText:
+    """Return the pairs of a stretch, measured."""
     first, last = task["first"], task["last"]
     folder = Path(task["folder"])
     src, tgt = (open_stretch(each, first, last) for each in task["columns"])
@@ -175,13 +182,33 @@ def check_stretch(task: Task) -> None:
         by_unit=frozenset(task["by_unit"]),
     )
     model = SideModel.from_array(np.load(folder / "model.npy", allow_pickle=False))
-    pairs = PairText(text, model)
+    return PairText(text, model)
+
+
+def check_stretch(task: Task) -> str:
+    """Check a stretch of a text; return what was found."""
+    pairs = pairs_in(task)
     scripts = [Counter[str](side) for side in task["scripts"]]
     found = (look_at_sides(pairs, task["closely"]), look_at_writing(pairs, scripts))
-    content = [list(map(_plain, findings)) for findings in found]
-    partial = _output(task).with_suffix(".partial")
-    partial.write_text(json.dumps(content), "utf-8")
-    partial.rename(_output(task))
+    return json.dumps([list(map(_plain, findings)) for findings in found])
+
+
+def keep_found(task: Task, found: str) -> None:
+    """Write what was found in a stretch into the folder of its task."""
+    with told_of_disk():
+        _output(task).write_text(found, "utf-8")
+
+
+def found_in(task: Task) -> str:
+    """Read what was found in a stretch."""
+    return _output(task).read_text("utf-8")
+
+
+def _output(task: Task) -> Path:
+    return Path(task["folder"]) / f"{task['first']}.json"
+
+
+CHECK = Portable(check_stretch, keep_found)
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

@@ -2,27 +2,44 @@
 
 Texts are mended one by one; then what the check finds is acted on until it finds nothing more: a
 row that is dropped changes what is usual in the text. So to clean what was cleaned changes nothing.
+A large text lies on disk, and is mended and checked in stretches.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
 
 from weft.console import stages
+from weft.data.base import numbers
 from weft.data.check.finding import Finding
 from weft.data.check.pairs import PairText, look_over_pairs
 from weft.data.clean.cleaned import Cleaned, doomed
-from weft.data.clean.mending import has_lost
-from weft.data.clean.realigning import join_again
+from weft.data.clean.mended import Mended, Pair, mended_pair
+from weft.data.clean.realigning import Joins, join_again
 from weft.data.clean.record import Record
-from weft.data.clean.rules import EMPTY, LOST, SHIFTED, SWAPPED, Choice
-from weft.data.corpus import ParallelText, join_pairs, open_pairs, split_at_comma
+from weft.data.clean.rules import SHIFTED, SWAPPED, Choice
+from weft.data.clean.stretches import InStretches, mended_in_stretches
+from weft.data.column import Growing
+from weft.data.corpus import (
+    ParallelText,
+    join_pairs,
+    measured,
+    open_pairs,
+    split_at_comma,
+)
 from weft.data.formats.aligned import read_padded
 from weft.data.formats.pairs import OpenPairs
 from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, PairRow, on_one_line
+from weft.data.formats.shards import shards_of
+from weft.data.measures import hash_texts
 from weft.data.split import fold
 from weft.errors import DataError
 
-Pair = tuple[str, str]
 HeldOut = Mapping[str, ParallelText]
 """Dev and test, by the rules that keep them apart from training text."""
 
@@ -37,16 +54,18 @@ def clean_pairs(
     record = Record()
     parts: list[ParallelText] = []
     seconds: dict[int, str] = {}
-    for item in data:
+    for item in itertools.chain.from_iterable(map(_files_of, data)):
         stages.enter(f"reading {item}")
         first_file = sum(len(part.files) for part in parts)
-        part = _Reader(item, languages, choice, record, first_file).read()
+        part = _read(item, languages, record)
         if len(part.files) > 1:
             seconds[first_file] = part.files[1]
         parts.append(part)
     text = join_pairs(parts, None, None)
+    num_read = len(text) + record.unlisted.total()
     cleaner = _Cleaner(text, choice, record, seconds)
-    num_read = len(text) + record.num_dropped
+    stages.enter("mending the text")
+    cleaner.mend()
     for name, part in held_out.items():
         if choice.does(name, "drop"):
             cleaner.drop_those_in(part, name)
@@ -54,76 +73,77 @@ def clean_pairs(
     return Cleaned(cleaner.text, record, left, num_read, text.notes)
 
 
-class _Reader:
-    """Reads the pairs of one DATA and mends them one by one."""
+def _files_of(item: str) -> list[str]:
+    """Return one DATA; of a folder of shards each of its files."""
+    paths = split_at_comma(item)
+    shards = shards_of(paths[0]) if len(paths) == 1 else []
+    return list(map(str, shards)) or [item]
 
-    def __init__(
-        self,
-        item: str,
-        languages: tuple[str | None, str | None],
-        choice: Choice,
-        record: Record,
-        first_file: int,
-    ) -> None:
-        self._item = item
-        self._paths = split_at_comma(item)
-        self._opened = open_pairs(item, *languages)
-        self._choice = choice
-        self._record = record
-        self._first_file = first_file
 
-    def read(self) -> ParallelText:
-        """Return the pairs with text on both sides; the others are recorded."""
-        src: list[str] = []
-        tgt: list[str] = []
-        lines: list[int] = []
-        opened = self._opened
-        for line, *sides in stages.counted(self._rows(opened), "pairs"):
-            pair = self._mended(line, (on_one_line(sides[0]), on_one_line(sides[1])))
-            if pair is not None:
-                src.append(pair[0])
-                tgt.append(pair[1])
-                lines.append(line)
-        if blank := opened.dropped.pop(EMPTY_LINE, 0):
-            opened.dropped[BOTH_EMPTY] += blank
-        self._record.unlisted.update(opened.dropped)
-        return ParallelText(
-            src=src,
-            tgt=tgt,
-            lines=lines,
-            files=list(map(str, self._paths)),
-            file_of=[0] * len(src),
-            dropped={},
-            notes=[f"{self._item}: {note}" for note in opened.notes],
-            src_lang=opened.languages[0],
-            tgt_lang=opened.languages[1],
-            by_unit=frozenset({0} if opened.by_unit else ()),
-        )
+def _read(
+    item: str, languages: tuple[str | None, str | None], record: Record
+) -> ParallelText:
+    """Read all pairs of one DATA, also those with an empty side; what cannot be read is
+    recorded.
+    """
+    paths = split_at_comma(item)
+    opened = open_pairs(item, *languages)
+    sides = Growing(2)
+    lines = array("i")
+    for line, *texts in stages.counted(_rows(paths, opened), "pairs"):
+        sides.append(*map(on_one_line, texts))
+        lines.append(line)
+    if blank := opened.dropped.pop(EMPTY_LINE, 0):
+        opened.dropped[BOTH_EMPTY] += blank
+    record.unlisted.update(opened.dropped)
+    src, tgt = sides.done()
+    return ParallelText(
+        src=src,
+        tgt=tgt,
+        lines=numbers(lines, len(lines)),
+        files=list(map(str, paths)),
+        file_of=numbers(itertools.repeat(0, len(lines)), len(lines)),
+        dropped={},
+        notes=[f"{item}: {note}" for note in opened.notes],
+        src_lang=opened.languages[0],
+        tgt_lang=opened.languages[1],
+        by_unit=frozenset({0} if opened.by_unit else ()),
+    )
 
-    def _rows(self, opened: OpenPairs) -> Iterator[PairRow]:
-        """Return the rows; of two files of nearly equal length, all lines of both."""
-        if len(self._paths) == 1:
-            return opened.rows
-        src, tgt = self._paths
-        return read_padded(src, tgt, opened.dropped)
 
-    def _mended(self, line: int, before: Pair) -> Pair | None:
-        """Return a pair as it was meant; None for one that is dropped."""
-        (src, tgt), rules = self._choice.mend_row(before)
-        rule = self._choice.reason_to_drop(rules)
-        unit = " unit " if self._opened.by_unit else ""
-        where = f"{self._paths[0]}:{unit}{line}"
-        place = (self._first_file, line)
-        if not src or not tgt:
-            rule = EMPTY
-        elif self._choice.does(LOST, "mend") and has_lost(src + tgt):
-            rule = LOST
-        if rule:
-            self._record.drop(place, where, rule, before)
-            return None
-        if rules:
-            self._record.mend(place, where, rules, before, (src, tgt))
-        return src, tgt
+def _rows(paths: Sequence[Path], opened: OpenPairs) -> Iterator[PairRow]:
+    """Return the rows; of two files of nearly equal length, all lines of both."""
+    if len(paths) == 1:
+        return opened.rows
+    src, tgt = paths
+    return read_padded(src, tgt, opened.dropped)
+
+
+class _Whole:
+    """A text in memory as the check looks at it."""
+
+    def __init__(self, text: ParallelText) -> None:
+        self.text = text
+        self._pairs = PairText(text)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Return what the check finds."""
+        return look_over_pairs(self._pairs)
+
+    @property
+    def has_shifts(self) -> bool:
+        """Return whether lines are out of step."""
+        return bool(self._pairs.shifts)
+
+    def joins(self) -> Joins:
+        """Return the partners of all lines, of shifted ones others than those that they have."""
+        pairs = self._pairs
+        return join_again(pairs.alignment, pairs.shifts, self.text.file_of)
+
+
+def _looked_at(text: ParallelText) -> InStretches | _Whole:
+    return InStretches(text) if text.is_large else _Whole(text)
 
 
 class _Cleaner:
@@ -144,22 +164,61 @@ class _Cleaner:
         self._seconds = seconds
         self._swapped: set[tuple[int, int]] = set()
 
+    def mend(self) -> None:
+        """Change each pair to what was meant; drop one with an empty side, or of which letters are
+        lost.
+        """
+        sides = Growing(2)
+        kept = array("q")
+        pairs = zip(self.text.src, self.text.tgt, strict=True)
+        for i, (pair, mended) in enumerate(zip(pairs, self._mended(), strict=True)):
+            after: Pair | None = pair
+            if mended is not None:
+                rules, after = mended
+                self._note(i, rules, pair, after)
+            if after is not None:
+                sides.append(*after)
+                kept.append(i)
+        self._replace(kept, sides)
+
+    def _mended(self) -> Iterator[Mended | None]:
+        """Yield what becomes of each pair."""
+        text = self.text
+        if text.is_large:
+            return mended_in_stretches(text, self._choice)
+        pairs = zip(text.src, text.tgt, strict=True)
+        return (mended_pair(pair, self._choice) for pair in pairs)
+
+    def _replace(self, kept: Iterable[int], sides: Growing) -> None:
+        """Put other texts in the place of these pairs'; the rest goes."""
+        src, tgt = sides.done()
+        chosen = self.text.select(kept)
+        self.text = replace(chosen, src=src, tgt=tgt, measures=None)
+
     def drop_those_in(self, part: ParallelText, rule: str) -> None:
         """Drop the pairs that a part has, but for case, spaces and marks."""
-        held = set(map(_folded, zip(part.src, part.tgt, strict=True)))
-        pairs = zip(self.text.src, self.text.tgt, strict=True)
-        self._drop({i: rule for i, pair in enumerate(pairs) if _folded(pair) in held})
+        folded = map(_folded, zip(part.src, part.tgt, strict=True))
+        self.text = text = measured(self.text)
+        if text.measures is not None:
+            hashes = hash_texts(map("\t".join, folded))
+            found = np.flatnonzero(np.isin(text.measures.row, hashes)).tolist()
+        else:
+            held = set(folded)
+            pairs = enumerate(zip(text.src, text.tgt, strict=True))
+            found = [i for i, pair in pairs if _folded(pair) in held]
+        self._drop(dict.fromkeys(found, rule))
 
     def resolve(self) -> list[Finding]:
         """Check and change the text until there is nothing to do; return what is found then."""
         while True:
             self._refuse_nothing()
             stages.enter("checking the text")
-            pairs = PairText(self.text)
-            if self._choice.does(SHIFTED, "mend") and pairs.shifts:
-                self._realign(pairs)
+            looked = _looked_at(self.text)
+            self.text = looked.text
+            if self._choice.does(SHIFTED, "mend") and looked.has_shifts:
+                self._realign(looked.joins())
                 continue
-            findings = look_over_pairs(pairs)
+            findings = looked.findings
             rows = doomed(findings, self._choice)
             swapped = self._swap(findings, rows)
             if not rows and not swapped:
@@ -175,32 +234,30 @@ class _Cleaner:
                 f"{files}: no pair is left (dropped: {listed}); weft check says what is wrong with the text"
             )
 
-    def _realign(self, pairs: PairText) -> None:
+    def _realign(self, joins: Joins) -> None:
         """Put shifted stretches in step; lines that are left over are dropped.
 
         As many are left on each side, and a source and a target are one row less.
         """
         text = self.text
-        joins = join_again(pairs.alignment, pairs.shifts, text.file_of)
-        left_tgt = set(joins.targets)
-        for i in joins.sources:
+        left_tgt = set(joins.left_tgt)
+        for i in joins.left_src:
             tgt = text.tgt[i] if i in left_tgt else ""
             left_tgt.discard(i)
-            row = (text.src[i], tgt)
-            self._record.drop(self._place(i), text.where(i), SHIFTED, row)
+            self._note(i, (SHIFTED,), (text.src[i], tgt), None)
         for i in sorted(left_tgt):
             row = ("", text.tgt[i])
             where = self._where_tgt(i)
             self._record.drop(self._place(i), where, SHIFTED, row, other_half=True)
-        for i, j in joins.pairs:
-            if i != j:
-                before = (text.src[i], text.tgt[i])
-                after = (text.src[i], text.tgt[j])
-                self._record.mend(
-                    self._place(i), text.where(i), [SHIFTED], before, after
-                )
-        joined = text.select([i for i, _ in joins.pairs])
-        self.text = replace(joined, tgt=[text.tgt[j] for _, j in joins.pairs])
+        moved = np.flatnonzero(joins.src != joins.tgt)
+        for i, j in zip(
+            joins.src[moved].tolist(), joins.tgt[moved].tolist(), strict=True
+        ):
+            before = (text.src[i], text.tgt[i])
+            self._note(i, (SHIFTED,), before, (text.src[i], text.tgt[j]))
+        joined = text.select(joins.src.tolist())
+        beside = text.select(joins.tgt.tolist())
+        self.text = replace(joined, tgt=beside.tgt, measures=None)
 
     def _swap(self, findings: Sequence[Finding], rows: dict[int, str]) -> bool:
         """Turn round pairs that are the wrong way round; one that was before is dropped.
@@ -210,9 +267,8 @@ class _Cleaner:
         if not self._choice.does(SWAPPED, "mend"):
             return False
         text = self.text
-        src, tgt = list(text.src), list(text.tgt)
         found = [f for f in findings if f.code == SWAPPED]
-        swapped = False
+        turned: set[int] = set()
         for i in found[0].rows if found else ():
             place = self._place(i)
             if place in self._swapped:
@@ -220,19 +276,38 @@ class _Cleaner:
             elif i not in rows:
                 self._swapped.add(place)
                 pair = (text.src[i], text.tgt[i])
-                self._record.mend(place, text.where(i), [SWAPPED], pair, pair[::-1])
-                src[i], tgt[i] = reversed(pair)
-                swapped = True
-        if swapped:
-            self.text = replace(text, src=src, tgt=tgt)
-        return swapped
+                self._note(i, (SWAPPED,), pair, (pair[1], pair[0]))
+                turned.add(i)
+        if turned:
+            self._turn(turned)
+        return bool(turned)
+
+    def _turn(self, turned: Collection[int]) -> None:
+        """Put source and target of these pairs in each other's place."""
+        sides = Growing(2)
+        for i, (src, tgt) in enumerate(zip(self.text.src, self.text.tgt, strict=True)):
+            if i in turned:
+                sides.append(tgt, src)
+            else:
+                sides.append(src, tgt)
+        self._replace(range(len(self.text)), sides)
 
     def _drop(self, rows: Mapping[int, str]) -> None:
         text = self.text
         for i in sorted(rows):
-            row = (text.src[i], text.tgt[i])
-            self._record.drop(self._place(i), text.where(i), rows[i], row)
+            self._note(i, (rows[i],), (text.src[i], text.tgt[i]), None)
         self.text = text.select(i for i in range(len(text)) if i not in rows)
+
+    def _note(
+        self, i: int, rules: Sequence[str], before: Pair, after: Pair | None
+    ) -> None:
+        """Record what became of a pair."""
+        place = self._place(i)
+        where = self.text.where(i)
+        if after is None:
+            self._record.drop(place, where, rules[0], before)
+        else:
+            self._record.mend(place, where, rules, before, after)
 
     def _place(self, i: int) -> tuple[int, int]:
         return self.text.file_of[i], self.text.lines[i]

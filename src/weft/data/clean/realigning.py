@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.data.check.alignment import Alignment, Shift
+from weft.data.check.words import Ids
 
-Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _NEAR = (
@@ -17,11 +17,28 @@ _NEAR = (
 
 
 class Joins(NamedTuple):
-    """Pairs of a source and a target line, by their numbers, and the lines that are left over."""
+    """Pairs of a source and a target line of so many, by their numbers: `src` in order, and beside
+    them `tgt`.
+    """
 
-    pairs: list[tuple[int, int]]
-    sources: list[int]
-    targets: list[int]
+    size: int
+    src: Ids
+    tgt: Ids
+
+    @property
+    def left_src(self) -> list[int]:
+        """Return the source lines that are left over."""
+        return self._without(self.src)
+
+    @property
+    def left_tgt(self) -> list[int]:
+        """Return the target lines that are left over."""
+        return self._without(self.tgt)
+
+    def _without(self, joined: Ids) -> list[int]:
+        is_left = np.ones(self.size, np.bool_)
+        is_left[joined] = False
+        return np.flatnonzero(is_left).tolist()
 
 
 def join_again(
@@ -55,12 +72,7 @@ def join_again(
     tgt = partner[src]
     scores = alignment.score(src, tgt)
     kept = _best_claims(scores, tgt)
-    src = src[kept]
-    tgt = tgt[kept]
-    pairs = zip(src.tolist(), tgt.tolist(), strict=True)
-    sources = np.setdiff1d(rows, src)
-    targets = np.setdiff1d(rows, tgt)
-    return Joins(list(pairs), sources.tolist(), targets.tolist())
+    return Joins(len(files), src[kept], tgt[kept])
 
 
 def _beside(src: Ids, by: Ids, files: Ids) -> Ids:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from weft.data.clean.documents import with_ends
 from weft.data.clean.labelled import Table
@@ -31,17 +31,27 @@ Contents = dict[Path, Iterable[str]]
 
 @dataclass(frozen=True)
 class Destination:
-    """The files to write: the text, of aligned pairs in two, and the record of changes."""
+    """The files to write: the text, of aligned pairs in two, and the record of changes.
+
+    In the place of the text it may be a `folder` of shards.
+    """
 
     texts: tuple[Path, ...]
     changes: Path
+    folder: Path | None = None
 
     @classmethod
     def of(
-        cls, output: str, changes: Path | None, data: Sequence[str]
+        cls,
+        output: str,
+        changes: Path | None,
+        data: Sequence[str],
+        may_be_folder: bool = False,
     ) -> "Destination":
-        """Return the files that are named. Raises UsageError where one of them is one that is read,
-        or another of them; FolderError where there is no folder for it.
+        """Return the files that are named; a name without an ending may be that of a folder.
+
+        Raises UsageError where one of them is one that is read, or another of them; FolderError
+        where there is no folder for it.
         """
         texts = tuple(Path(name.strip()) for name in output.split(","))
         if len(texts) > 2 or not all(map(str, texts)) or "" in output.split(","):
@@ -51,11 +61,12 @@ class Destination:
         if changes is None:
             stem = texts[0].name.removesuffix(".gz")
             changes = texts[0].with_name(f"{stem.rpartition('.')[0] or stem}{_CHANGES}")
+        is_folder = may_be_folder and len(texts) == 1 and not texts[0].suffix
         files = (*texts, changes)
         read = [path for item in data for path in split_at_comma(item)]
         for i, path in enumerate(files):
             durable.refuse_no_place(path)
-            if path.is_dir():
+            if path.is_dir() and not is_folder:
                 raise UsageError(f"{path}: is a folder; name a file")
             if any(_is_same(path, other) for other in read):
                 raise UsageError(
@@ -63,12 +74,18 @@ class Destination:
                 )
             if any(_is_same(path, other) for other in files[:i]):
                 raise UsageError(f"{path}: is named twice; give each file a name")
+        if is_folder:
+            return cls((), changes, texts[0])
         return cls(texts, changes)
 
     def refuse_existing(self) -> None:
         """Raise UsageError where a file would be lost that no cleaning wrote: beside one that a
-        cleaning wrote is its list of changes.
+        cleaning wrote is its list of changes. A folder has to be a new one.
         """
+        if self.folder is not None and self.folder.exists():
+            raise UsageError(
+                f"{self.folder}: is there already; give a new folder for the shards"
+            )
         if _is_list(self.changes):
             return
         for path in (*self.texts, self.changes):
@@ -77,11 +94,29 @@ class Destination:
                     f"{path}: exists already, and weft clean did not write it; name another file, or remove this one"
                 )
 
-    def write(self, contents: Mapping[Path, Iterable[str]]) -> None:
-        """Write files of lines, each as a whole or none at all."""
-        with written_together(list(contents)) as temporary:
-            for path, lines in zip(temporary, contents.values(), strict=True):
-                _write(path, lines)
+    @property
+    def named(self) -> tuple[Path, ...]:
+        """Return where the text goes."""
+        return self.texts if self.folder is None else (self.folder,)
+
+    def write(
+        self,
+        contents: Mapping[Path, Iterable[str]],
+        manifest: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write files of lines, each as a whole or none at all; those of a folder with a
+        manifest.
+        """
+        with ExitStack() as stack:
+            together = list(contents)
+            if self.folder is not None:
+                writing = durable.writing_folder(self.folder, manifest)
+                folder = stack.enter_context(writing)
+                together = [self.changes]
+            temporary = stack.enter_context(written_together(together))
+            places = dict(zip(together, temporary, strict=True))
+            for path, lines in contents.items():
+                _write(places[path] if path in places else folder / path.name, lines)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
@@ -167,6 +202,23 @@ def pairs_as_files(text: ParallelText, texts: Sequence[Path]) -> Contents:
         return {texts[0]: src, texts[1]: tgt}
     forms = {"tsv": _tab_separated, "csv": _comma_separated, "jsonl": _objects}
     return {texts[0]: forms[_form_of_pairs(texts[0])](text, texts[0])}
+
+
+def pairs_as_shards(text: ParallelText, folder: Path, rows: int) -> Contents:
+    """Return the lines of each shard of so many pairs, in a folder."""
+    contents: Contents = {}
+    for name, part in shards_of(len(text), rows).items():
+        contents[folder / name] = _tab_separated(text.select(part), folder / name)
+    return contents
+
+
+def shards_of(count: int, rows: int) -> dict[str, range]:
+    """Return the names of shards of so many rows, and which of all rows each of them has."""
+    starts = range(0, count, rows)
+    return {
+        f"{number:06}.tsv": range(start, min(start + rows, count))
+        for number, start in enumerate(starts)
+    }
 
 
 def _names(text: ParallelText) -> tuple[str, str]:

@@ -12,7 +12,9 @@ from weft.errors import DataError
 
 _TRAIN = "train"
 _INNER = ("", "data")  # folders within a data set that hold its files
-_ABOUT = re.compile(r"(dataset_info|dataset_dict|state)\.json|.*\.(md|lock)|[._].*")
+_ABOUT = re.compile(
+    r"(dataset_info|dataset_dict|manifest|state)\.json|.*\.(md|lock)|[._].*"
+)
 _SPLIT = re.compile(r"([A-Za-z]+)-\d+-of-\d+\..*")
 
 
