@@ -2,6 +2,7 @@
 them.
 """
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,9 +15,12 @@ import pytest
 import weft
 from weft.data.split import fold
 from weft.data.train_text import MonoText, TrainText
-from weft.errors import DataError, UsageError
+from weft.errors import DataError, FolderError, UsageError
 from weft.folder import durable
 from weft.folder.model_folder import CARD, WEIGHTS, RunFolder
+from weft.inspection.diagnosis.run import Run
+from weft.inspection.diagnosis.training import unfinished
+from weft.inspection.history import read_history
 from weft.kernels import torch_machine
 from weft.recipes.file import load_recipe
 from weft.run.course import course as courses
@@ -456,6 +460,13 @@ def test_steps_that_were_begun_are_not_taken_for_something_else(
         weft.train(out=out, train=pairs, quiet=True)
     with pytest.raises(weft.WeftError, match="run the same `weft train` with --mono"):
         weft.load(out)
+    last = RunFolder(out).course / "forward-1"
+    with pytest.raises(FolderError, match=re.escape(f"weft finish {last}")):
+        weft.finish(out)
+    with pytest.raises(FolderError, match=re.escape(f"such as {last}")):
+        read_history(out)
+    remedy = unfinished(Run.of(out), last).remedy
+    assert remedy.endswith(f"what the last step has saved (weft finish {last})")
 
 
 @pytest.mark.long

@@ -195,6 +195,17 @@ def _why_no_folder(folder: Path) -> str:
     return f"is no folder, and no pack, whose name ends in {PACK}"
 
 
+def run_of_steps(folder: Path) -> Path | None:
+    """Return the newest run among the steps of a folder that has such (`weft train --mono`); None
+    where it has none.
+    """
+    recipes = list(RunFolder(folder).course.glob("*/run/recipe.json"))
+    if not recipes:
+        return None
+    newest = max(recipes, key=lambda path: path.stat().st_mtime_ns)
+    return newest.parent.parent
+
+
 def why_refused(verdict: Path) -> str:
     """Return why a run was refused, by its verdict; "" where it was not, or that is not known."""
     facts = durable.read_json(verdict) if verdict.is_file() else {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.errors import FolderError
 from weft.folder import durable
-from weft.folder.layout import is_pack, refuse_no_folder
+from weft.folder.layout import is_pack, refuse_no_folder, run_of_steps
 from weft.folder.model_folder import RunFolder
 from weft.training.scores import EVALUATION_SECONDS, is_better, is_decided_by_loss
 
@@ -107,9 +107,10 @@ def read_history(folder: Path) -> History:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise FolderError(
-            f"{path}: missing; no run has logged anything here yet"
-        ) from None
+        said = f"{path}: missing; no run has logged anything here yet"
+        if step := run_of_steps(folder):
+            said = f"{folder}: holds runs in steps; give that of one, such as {step}"
+        raise FolderError(said) from None
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror})") from None
     lines = [line for line in map(_line, content.split(b"\n")) if line]

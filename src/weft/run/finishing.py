@@ -17,6 +17,7 @@ from weft.folder.layout import (
     FINISHED_EARLY,
     how_to_resume,
     refuse_no_folder,
+    run_of_steps,
     why_refused,
 )
 from weft.folder.model_folder import RunFolder
@@ -93,7 +94,13 @@ def _origin_of(folder: RunFolder) -> dict[str, Any]:
     """Read what the run wrote down when it began. Raises FolderError where there is none."""
     refuse_no_folder(folder.model_folder)
     if not folder.recipe.is_file():
-        raise FolderError(f"{folder.model_folder}: holds no run that could be finished")
+        said = "holds no run that could be finished"
+        if step := run_of_steps(folder.model_folder):
+            said = (
+                "its steps are not finished; the same command goes on, or make a model of what the last one has "
+                f"saved: weft finish {step}"
+            )
+        raise FolderError(f"{folder.model_folder}: {said}")
     return read_record(folder)
 
 

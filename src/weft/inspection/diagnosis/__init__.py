@@ -20,6 +20,7 @@ from weft.data.corpus import ParallelText
 from weft.data.languages import direction
 from weft.data.overlap import TextHashes
 from weft.errors import FolderError
+from weft.folder.layout import run_of_steps
 from weft.inspection.diagnosis.cause import Cause
 from weft.inspection.diagnosis.evidence import Evidence
 from weft.inspection.diagnosis.ranking import find_causes, find_causes_by_run
@@ -48,7 +49,7 @@ def diagnose(folder: Path, data: Sequence[str], machine: Machine) -> list[Cause]
     except FolderError:
         if not run.left_no_model:
             raise
-        return [unfinished(run)]
+        return [unfinished(run, run_of_steps(folder))]
     text = task.read(data) if data else None
     trained_on = training_hashes(folder)
     if isinstance(task, TrainableTranslation) and task.config.directions:

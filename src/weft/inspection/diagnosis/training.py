@@ -1,6 +1,7 @@
 """Causes that lie in the course of training: how the run ended, and how its losses went."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import mean
 
 from weft.inspection.diagnosis.cause import Cause
@@ -35,16 +36,17 @@ FEW_OF_USUAL = 0.25
 _DIVERGED_EXIT = 4
 
 
-def unfinished(run: Run) -> Cause:
-    """Say how a run ended that left no model."""
+def unfinished(run: Run, step: Path | None = None) -> Cause:
+    """Say how a run ended that left no model; `step` is the last run of several."""
     verdict = run.verdict or {}
     how = f"{verdict.get('outcome')} while {verdict.get('stage')}, after {verdict.get('step', 0):,} steps"
     if verdict.get("exit_code") == _DIVERGED_EXIT:
         remedy = "train with a smaller training.learning_rate, or a longer training.warmup_steps"
         return Cause("diverged", f"{how}: {verdict.get('reason')}", remedy)
+    what, named = ("it", "") if step is None else ("the last step", f" {step}")
     remedy = (
         "give the command of the run again: it resumes, and leaves a model when it ends; or make one of what "
-        "it has saved (weft finish)"
+        f"{what} has saved (weft finish{named})"
     )
     return Cause("unfinished", f"{how}: {verdict.get('reason')}", remedy)
 
