@@ -33,38 +33,40 @@ if TYPE_CHECKING:
 _NO_FAULTS = ("as-read", "languages-not-recognized", "language-not-named")
 
 
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        help="Write the cleaned text: a file, or two as clean.en,clean.de; with --on also a folder of shards.",
+    ),
+]
+Changes = Annotated[
+    Path | None,
+    typer.Option(help="Write what was dropped and mended. Default: beside the output."),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(help="Leave rows with this finding as they are; repeatable."),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(help="Drop rows with this finding; repeatable.")
+]
+Dev = Annotated[str | None, typer.Option(help="Dev text, whose rows are dropped.")]
+Test = Annotated[str | None, typer.Option(help="Test text, whose rows are dropped.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
+]
+
+
 def clean(
     data: TextToTrainOn,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            help="Write the cleaned text: a file, or two as clean.en,clean.de; with --on also a folder of shards.",
-        ),
-    ] = None,
-    changes: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write what was dropped and mended. Default: beside the output."
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(help="Leave rows with this finding as they are; repeatable."),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(help="Drop rows with this finding; repeatable."),
-    ] = None,
-    dev: Annotated[
-        str | None, typer.Option(help="Dev text, whose rows are dropped.")
-    ] = None,
-    test: Annotated[
-        str | None, typer.Option(help="Test text, whose rows are dropped.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
-    ] = False,
+    output: Output = None,
+    changes: Changes = None,
+    keep: Keep = None,
+    drop: Drop = None,
+    dev: Dev = None,
+    test: Test = None,
+    dry_run: DryRun = False,
     recipe: RecipeOrGuessed = None,
     settings: Settings = None,
     on: OnPairs = None,
@@ -74,10 +76,10 @@ def clean(
 ) -> None:
     """Clean text: mend what can be mended, drop what would spoil training, and list both."""
     from weft.data.clean.rules import Choice
-    from weft.data.clean.writing import Destination
     from weft.data.train_text import refuse_worth
 
-    for item in (*data, dev, test):
+    read = [*data, *filter(None, (dev, test))]
+    for item in read:
         refuse_worth(item)
     if output is None and not dry_run:
         raise UsageError(
@@ -86,14 +88,8 @@ def clean(
     spread = pairs_spread_of(on, workers, block_pairs)
     chosen = choose_recipe(recipe, settings or [], data)
     refuse_no_pairs(spread, chosen.recipe)
-    task = chosen.recipe.task
-    choice = Choice.of(task, keep or (), drop or ())
-    read = [*data, *filter(None, (dev, test))]
-    place = None
-    if output is not None:
-        place = Destination.of(output, changes, read, spread is not None)
-        if not dry_run:
-            place.refuse_existing()
+    choice = Choice.of(chosen.recipe.task, keep or (), drop or ())
+    place = _place_of(output, changes, read, spread is not None, dry_run)
     shard_pairs = spread.block_rows if spread is not None else 0
     job = _Job(chosen.recipe, data, choice, (dev, test), place, shard_pairs)
     facts = {
@@ -113,10 +109,28 @@ def clean(
     if as_json:
         print_json(cleaned.to_json())
         return
-    say_lines(_report(cleaned, choice, task), sys.stdout)
+    say_lines(_report(cleaned, choice, chosen.recipe.task), sys.stdout)
     if place is not None and not dry_run:
         remark(f"written to {' and '.join(map(str, place.named))}")
         remark(f"what was dropped and mended: {place.changes}")
+
+
+def _place_of(
+    output: str | None,
+    changes: Path | None,
+    read: Sequence[str],
+    is_spread: bool,
+    dry_run: bool,
+) -> "Destination | None":
+    """Return the files to write. Raises UsageError where one is in the way."""
+    from weft.data.clean.writing import Destination
+
+    if output is None:
+        return None
+    place = Destination.of(output, changes, read, is_spread)
+    if not dry_run:
+        place.refuse_existing()
+    return place
 
 
 def _manifest(

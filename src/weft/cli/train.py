@@ -29,7 +29,9 @@ from weft.folder.layout import RunFolder, is_finished, refuse_no_folder
 from weft.packages import require_torch
 
 if TYPE_CHECKING:
+    from weft.run.course.material import MonoUse
     from weft.run.record import Verdict
+    from weft.run.request import Request
 
 CONTINUED = "Model folder; an unfinished run in it is continued."
 Output = Annotated[Path, typer.Option("--output", help=CONTINUED)]
@@ -215,7 +217,6 @@ def train(
 
     with stages.showing("loading PyTorch"):
         from weft.run.request import Request
-        from weft.run.train import train as run_training
 
         request = Request(
             recipe=chosen.recipe,
@@ -233,19 +234,26 @@ def train(
             minutes=minutes,
             began=began,
         )
+        use = None
         if more:
-            from weft.run.course.course import train_in_steps
             from weft.run.course.material import MonoUse
 
             use = MonoUse(more, rounds or 1, sample, denoise)
-            with saying_what_is_kept():
-                verdict = train_in_steps(
-                    request, use, verbose=verbose, progress=progress
-                )
-        else:
-            with saying_what_is_lost(out):
-                verdict = run_training(request, verbose=verbose)
+        verdict = _trained(request, use, verbose)
     say_ended(verdict, chosen.recipe.task, out)
+
+
+def _trained(request: "Request", use: "MonoUse | None", verbose: bool) -> "Verdict":
+    """Train as asked, in steps where there is text in one language."""
+    if use is not None:
+        from weft.run.course.course import train_in_steps
+
+        with saying_what_is_kept():
+            return train_in_steps(request, use, verbose=verbose, progress=progress)
+    from weft.run.train import train as run_training
+
+    with saying_what_is_lost(request.out):
+        return run_training(request, verbose=verbose)
 
 
 def _with_reverse(settings: list[str], reverse: bool) -> list[str]:
