@@ -139,6 +139,18 @@ def test_each_step_is_a_run_or_a_text_and_the_best_is_published(whole: Path) -> 
     assert (reverse["src_lang"], reverse["tgt_lang"]) == ("de", "en")
 
 
+def test_few_pairs_are_kept_from_being_learned_by_heart_but_as_the_recipe_says(
+    call: Callable[..., Any], whole: Path, tmp_path: Path
+) -> None:
+    call(tmp_path / "out", "training.r_drop=0.5", "training.max_steps=2")
+    for out, wanted in ((whole, 1.0), (tmp_path / "out", 0.5)):
+        for step in ("pairs", "reverse", "forward-1"):
+            run = RunFolder(RunFolder(out).course / step)
+            recipe = durable.read_json(run.recipe)["recipe"]
+            assert recipe["training"]["r_drop"] == wanted
+            assert recipe["model"]["dropout"] == 0.3
+
+
 def test_one_dev_set_is_in_no_text_that_is_learned_from(
     whole: Path, pairs: str, mono: Path
 ) -> None:
@@ -385,7 +397,7 @@ def test_the_time_left_says_how_many_sentences_are_translated(
     monkeypatch: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "mono.de"
-    file.write_text("".join(f"Satz {n}\n" for n in range(1000)), "utf-8")
+    file.write_text("".join(f"Satz {n}\n" for n in range(5000)), "utf-8")
     record = CourseRecord.open(tmp_path / "record.json", {})
     monkeypatch.setattr("weft.run.course.steps._seconds_each", lambda *asked: 0.1)
     material: Any = type("Material", (), {"num_pairs": 200})
@@ -395,7 +407,7 @@ def test_the_time_left_says_how_many_sentences_are_translated(
     def affordable(before: Sequence[str], minutes: float | None) -> int:
         return len(steps._affordable("made", unused, file, before, minutes))
 
-    assert affordable([], None) == 800  # four for each pair
+    assert affordable([], None) == 4000  # twenty for each pair
     assert affordable(["Satz"] * 50, 0.5) == 250
     assert affordable(["Satz"] * 50, 9.0) == 250  # as when it was begun
     record.steps.clear()

@@ -28,7 +28,7 @@ from weft.folder import durable
 from weft.run.request import Request
 
 # sentences of the text in one language for each pair: what more teaches is not worth its time
-MOST_MADE = 4
+MOST_MADE = 20
 _WAYS = 2  # in which a sentence is masked
 _SAMPLED = 3_000  # pairs that tell the two languages apart
 _LOOKED_AT = 200  # sentences of a text
