@@ -210,7 +210,8 @@ def _write_pairs(files: RunFolder, text: SourceText) -> Counter[str]:
     if not pairs:
         reasons = "; ".join(left_out_notes(left_out, len(text.lines)))
         raise DataError(
-            f"nothing to train on: {reasons}; is the text in the teacher's source language?"
+            f"nothing to train on: {reasons}; is the text in the teacher's source language? then it has learned too "
+            "little (weft diagnose)"
         )
     for path, side in zip(
         (files.distilled_src, files.distilled_tgt),
