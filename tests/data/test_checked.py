@@ -1,15 +1,18 @@
 """A large text that a run has checked is not checked again, and another one is."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from weft.config import PairsSection
-from weft.data import base, column, crew, texts
+from weft.data import base, column, corpus, crew, texts
 from weft.data.builtin import everyday
 from weft.data.check.finding import Finding
 from weft.data.checked import write_checked
-from weft.data.corpus import ParallelText
+from weft.data.column import Column
+from weft.data.corpus import ParallelText, read_pairs, split_off
+from weft.data.measures import Measures, measure
 from weft.data.texts import Sources, Texts, gather_pairs
 from weft.data.train_text import TrainText
 
@@ -32,6 +35,27 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def gathered(file: Path, kept: Path) -> Texts[ParallelText]:
     return gather_pairs(DATA, Sources((TrainText(str(file)),), checked=kept))
+
+
+def test_a_large_text_is_measured_once(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[int] = []
+
+    def counted(columns: Sequence[Column], seed: int) -> Measures:
+        times.append(seed)
+        return measure(columns, seed)
+
+    monkeypatch.setattr(corpus, "measure", counted)
+    found = gathered(file, tmp_path / "checked.json")
+    assert times == [DATA.seed]
+    (near,) = (f for f in found.findings if f.code == "duplicates")
+    assert near.count == 29
+    alone = split_off(read_pairs([TrainText(str(file))], "de", "en"), 20, 20, DATA.seed)
+    parts = (found.train, found.dev, found.test)
+    assert [part and list(part.rows()) for part in parts] == [
+        part and list(part.rows()) for part in alone
+    ]
 
 
 def test_the_same_text_is_not_checked_again(

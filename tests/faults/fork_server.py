@@ -8,7 +8,7 @@ out:
     in:  {"out", "train", "settings", "events": FILE, "kill_at": N, "kill_after": SECONDS,
     "fail_at": N, "mono": ["LANG=FILE"],
           "signal_at": {"N": SIGNAL}, "twice": BOOL, "list_at": N, "break": NAME, "fresh",
-          "allow_data_change", "processes": N, "gradients": FILE}
+          "allow_data_change", "processes": N, "gradients": FILE, "large": ROWS}
     out: the exit code, negative where a signal ended it, and what its standard error said
 
 Several processes find each other as torchrun's do, by the environment; the first bad exit code
@@ -36,6 +36,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from weft.data import base, column, crew, encoding
 from weft.data.check import language_identification
 from weft.data.mono import MonoText
 from weft.data.train_text import parse_texts
@@ -131,6 +132,8 @@ def run(asked: dict[str, Any]) -> int:
     watch(asked)
     if asked.get("break"):
         BREAKS[asked["break"]]()
+    if asked.get("large"):
+        take_for_large(asked["large"])
     if asked.get("gradients"):
         keep_gradients(asked["gradients"])
     keys = ("fresh", "allow_data_change")
@@ -152,6 +155,14 @@ def run(asked: dict[str, Any]) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def take_for_large(rows: int) -> None:
+    """Take a text of so many rows for a large one, and prepare it in this process alone."""
+    os.environ[crew.VARIABLE] = "1"
+    column.LARGE = base.LARGE = rows
+    column._BLOCK = rows // 4
+    encoding.STRETCH = rows
 
 
 def watch(asked: dict[str, Any]) -> None:

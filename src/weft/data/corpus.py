@@ -230,8 +230,8 @@ def split_off(
     A size of None is chosen by the corpus: 4 %, at least 20, at most 1,000. No folded source or
     target occurs in two parts. Large groups of repeats stay in training, so a part can be smaller
     than the size. A pair whose source a machine made is never held out; one that shares a side with
-    what is, is in no part. Depends on seed and content alone. Raises UsageError if nothing would be
-    left to train on.
+    what is, is in no part. Depends on seed and content alone; a text that has been measured has the
+    order of that. Raises UsageError if nothing would be left to train on.
     """
     made = text.made()
     total = len(text) - sum(made)
@@ -241,7 +241,7 @@ def split_off(
     parts: tuple[Sequence[int], ...] | tuple[Positions, ...]
     if text.is_large and not text.pairs:
         stages.enter("holding out dev and test")
-        text = measured(text, seed)
+        text = text if text.measures is not None else measured(text, seed)
         assert text.measures is not None
         parts = hold_out_rows(text.measures, *sizes, made)
     else:

@@ -82,15 +82,22 @@ class Measures:
 
     @property
     def sketch(self) -> npt.NDArray[np.uint8]:
-        """Return what tells how many words two rows share (rows, SKETCH)."""
-        return self._read("sketch")
+        """Return what tells how many words two rows share (rows, SKETCH); of all rows it stays on
+        disk.
+        """
+        mapped = self._map("sketch")
+        if self.chosen is None:
+            return mapped
+        return mapped[self.chosen]
 
     def _read(self, name: str) -> Any:
-        mapped = np.load(
-            self.home.path / f"{name}.npy", mmap_mode="r", allow_pickle=False
-        )
         rows = slice(None) if self.chosen is None else self.chosen
+        mapped = self._map(name)
         return np.array(mapped[rows])
+
+    def _map(self, name: str) -> Any:
+        file = self.home.path / f"{name}.npy"
+        return np.load(file, mmap_mode="r", allow_pickle=False)
 
 
 def measure(columns: Sequence[Column], seed: int = _UNORDERED) -> Measures:

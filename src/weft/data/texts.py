@@ -22,6 +22,7 @@ from weft.data.corpus import (
     ParallelText,
     fingerprint,
     from_pairs,
+    measured,
     split_off,
 )
 from weft.data.directions import read_directions, read_held_out, turned
@@ -200,6 +201,9 @@ def _with_glossary(
 
 def _read_pairs(data: PairsSection, given: Sources) -> Texts[ParallelText]:
     train = read_directions(given.train, data)
+    if train.is_large and not train.pairs:
+        stages.enter("holding out dev and test")
+        train = measured(train, data.seed)  # once, to be held out and to be checked
     dev, test = _read_held_out(given, lambda item: read_held_out(item, train, data))
     dev_size = 0 if dev else data.dev_size
     test_size = 0 if test else data.test_size
