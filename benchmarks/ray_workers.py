@@ -5,8 +5,9 @@ is killed with -9 in the middle: `weft translate MODEL --on ray` of Multi30k's E
 text, repeated until there are enough lines, and `weft clean --on ray` of its pairs, each two of
 them joined in other ways until there are enough. By default a block takes a minute or more. The
 clock runs from the beginning of the first block to the end of the last, as the manifest has them,
-so that the start of Ray and of the model stand apart, and reading before. Every output must be the
-same, and that of the verb alone. Nothing else should run meanwhile.
+so that the start of Ray and of the model stand apart, and reading before; what the command does
+between two rounds of a cleaning counts. Every output must be the same, and that of the verb alone.
+Nothing else should run meanwhile.
 """
 
 import argparse
@@ -115,8 +116,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--block", type=int, default=16_384, help="lines of a block")
-    parser.add_argument("--pairs", type=int, default=500_000, help="pairs of a block")
     parser.add_argument("--blocks", type=int, default=8)
+    parser.add_argument("--pairs", type=int, default=1_000_000, help="pairs of a block")
+    parser.add_argument("--pair-blocks", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--beam-size", type=int, default=4)
     parser.add_argument("--only", choices=["translate", "clean"])
@@ -145,7 +147,7 @@ def translating(asked: argparse.Namespace, folder: Path) -> Verb:
 
 def cleaning(asked: argparse.Namespace, folder: Path) -> Verb:
     """Write the pairs; of each round, a pair is one pair and another behind it, on both sides."""
-    count = asked.pairs * asked.blocks
+    count = asked.pairs * asked.pair_blocks
     sides = [TEXT[lang].read_bytes().split(b"\n")[:-1] for lang in ("en", "de")]
     size = len(sides[0])
     source = folder / "pairs.en-de.tsv"
