@@ -147,6 +147,23 @@ def test_error_inside_replacing_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
+def test_what_a_killed_writer_left_goes_with_the_next_and_nothing_of_another_file(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("fcntl")
+    path, other = tmp_path / "made.tsv", tmp_path / "other.tsv"
+    left = {}
+    for one in (path, other):
+        with durable.replacing(one) as temporary:
+            temporary.write_text("whole")
+        left[one] = temporary
+        temporary.write_text("half")
+    with durable.collecting(path, {}):
+        assert {*tmp_path.glob(f"{durable.TEMPORARY}*")} == {left[other]}
+        durable.write_text(path, "new")
+    assert {*tmp_path.iterdir()} == {path, other, left[other]}
+
+
 def test_every_file_has_the_usual_mode(tmp_path: Path) -> None:
     """Whoever wrote it: a library that makes its file private must not lock colleagues out."""
     (tmp_path / "plain").touch()

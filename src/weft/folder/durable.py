@@ -66,7 +66,7 @@ def append_line(path: Path, line: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; the file written there replaces `path` at the end."""
-    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    temporary = path.with_name(f"{_prefix(path)}{uuid.uuid4().hex}")
     try:
         with _as_folder_error(path):
             mode = _usual_mode(temporary)
@@ -79,6 +79,11 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):  # renamed already, or the folder is missing
             temporary.unlink()
+
+
+def _prefix(path: Path) -> str:
+    """Begin the names of a path's temporary files; its own name may be as long as names can be."""
+    return f"{TEMPORARY}{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}-"
 
 
 def refuse_no_place(path: Path) -> None:
@@ -148,7 +153,8 @@ def _continued(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO,
     partial = _partial(path)
     record = _record(path)
     with partial.open("a+b") as file:
-        _refuse_second_writer(file, partial)
+        if _is_only_writer(file, partial):
+            _remove_temporary(path, record)
         if file.seek(0, os.SEEK_END):
             _refuse_other_facts(partial, record, facts)
         else:
@@ -176,9 +182,10 @@ def _partial(path: Path) -> Path:
     return path.with_name(f"{path.name}.partial")
 
 
-def _refuse_second_writer(file: BinaryIO, path: Path) -> None:
+def _is_only_writer(file: BinaryIO, path: Path) -> bool:
+    """Return whether this is known. Raises UsageError where another process is writing the file."""
     if fcntl is None:
-        return
+        return False
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -186,7 +193,15 @@ def _refuse_second_writer(file: BinaryIO, path: Path) -> None:
             f"{path}: another process is writing it; wait for it, or give another --output"
         ) from None
     except OSError:  # some network file systems have no locks
-        return
+        return False
+    return True
+
+
+def _remove_temporary(*paths: Path) -> None:
+    """Remove what a writer of these files left that was killed."""
+    for path in paths:
+        for temporary in path.parent.glob(f"{_prefix(path)}*"):
+            temporary.unlink(missing_ok=True)
 
 
 def _refuse_other_facts(partial: Path, record: Path, facts: Mapping[str, Any]) -> None:
