@@ -49,7 +49,7 @@ pace: $(READY)
 	$(BIN)/python tools/pace.py $(BASE)
 
 reliability: $(READY)
-	$(BIN)/python -m pytest -q tests/faults --reliability docs/reliability.md
+	$(BIN)/python -m pytest -q tests/faults tests/cluster/test_ray_itself.py --reliability docs/reliability.md
 
 interop: $(READY)
 	$(BIN)/python -m pytest -q tests/ship/test_interop.py --interop docs/interop.md

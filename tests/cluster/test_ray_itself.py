@@ -181,7 +181,7 @@ LOOPBACK = {
 }
 
 
-def test_a_killed_worker_costs_its_block_and_nothing_else(
+def test_X9_a_killed_worker_costs_its_block_and_nothing_else(
     tmp_path: Path, tiny_folder: Path, source: Path, alone: bytes
 ) -> None:
     out = tmp_path / "out.txt"
@@ -213,7 +213,7 @@ def test_a_killed_worker_costs_its_block_and_nothing_else(
     assert folders.isdisjoint(own_folders())
 
 
-def test_a_killed_command_goes_on_where_it_was(
+def test_X9_a_killed_command_goes_on_where_it_was(
     tmp_path: Path, tiny_folder: Path, source: Path, alone: bytes
 ) -> None:
     out = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""X3 of `weft clean`: killed at any of its file operations, it leaves old files, none, or new ones,
+"""X7, `weft clean`: killed at any of its file operations, it leaves old files, none, or new ones,
 and the same command makes them all.
 """
 
@@ -62,7 +62,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {p.name: p.read_text("utf-8") for p in folder.iterdir() if p.is_file()}
 
 
-def test_X3_weft_clean_killed_anywhere_leaves_nothing_half_written(
+def test_X7_weft_clean_killed_anywhere_leaves_nothing_half_written(
     tmp_path: Path,
 ) -> None:
     whole = prepared(tmp_path / "whole")

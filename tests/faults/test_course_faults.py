@@ -1,4 +1,4 @@
-"""K1 and X3 of `weft train --mono`: whatever ends it, in whichever step, the same command goes on
+"""X6, K1 of `weft train --mono`: whatever ends it, in whichever step, the same command goes on
 there to the same model.
 """
 
@@ -80,7 +80,7 @@ def number_of(whole: Undisturbed, stage: str) -> int:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_X3_a_failed_step_of_a_course_is_named_and_taken_again(
+def test_X6_a_failed_step_of_a_course_is_named_and_taken_again(
     tmp_path: Path, run_course: Run, whole: Undisturbed, stage: str
 ) -> None:
     number = number_of(whole, stage)
@@ -102,7 +102,7 @@ def test_X3_a_failed_step_of_a_course_is_named_and_taken_again(
         assert unlike(out, whole.out) == []
 
 
-def test_K1_a_course_killed_at_any_kind_of_operation_ends_the_same(
+def test_K1_X6_a_course_killed_at_any_kind_of_operation_ends_the_same(
     tmp_path: Path, run_course: Run, whole: Undisturbed
 ) -> None:
     bad = {}
@@ -117,7 +117,7 @@ def test_K1_a_course_killed_at_any_kind_of_operation_ends_the_same(
     assert bad == {}
 
 
-def test_the_record_says_the_same_but_for_time(whole: Undisturbed) -> None:
+def test_X6_the_record_says_the_same_but_for_time(whole: Undisturbed) -> None:
     record = json.loads((whole.out / "run/course/record.json").read_bytes())
     assert [*record["steps"]] == [
         "pairs",

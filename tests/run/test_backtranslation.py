@@ -1,10 +1,6 @@
 """weft backtranslate: text of one language becomes pairs, whatever stops it on the way."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -166,42 +162,6 @@ def test_stopped_anywhere_it_goes_on_to_the_same_pairs(
     assert len(asked) == 80 - after
     assert out.read_bytes() == whole.read_bytes()
     assert not partial.exists()
-
-
-KILLED = """
-import os, signal, sys
-from contextlib import contextmanager
-from pathlib import Path
-from weft.run.backtranslation import backtranslate
-from weft.run.translations import Search
-
-@contextmanager
-def bar(count, done):
-    left = iter(range(300))
-    yield lambda: next(left, None) is None and os.kill(os.getpid(), signal.SIGKILL)
-
-model, mono, out = sys.argv[1:]
-search = Search(temperature=1.0, seed=7, times=9)
-backtranslate(Path(model), [mono], Path(out), search, progress=bar)
-"""
-
-
-@pytest.mark.long
-def test_killed_it_goes_on_to_the_same_pairs(
-    tiny_folder: Path, mono: Path, tmp_path: Path
-) -> None:
-    whole, out = tmp_path / "whole.tsv", tmp_path / "made.tsv"
-    often = replace(DRAWN, times=9)  # more than the file's buffer holds
-    backtranslate(tiny_folder, [str(mono)], whole, often)
-    command = [sys.executable, "-c", KILLED, str(tiny_folder), str(mono), str(out)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, capture_output=True, timeout=120, check=False, env=environment
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert 0 < (tmp_path / "made.tsv.partial").read_bytes().count(b"\n") <= 300
-    backtranslate(tiny_folder, [str(mono)], out, often)
-    assert out.read_bytes() == whole.read_bytes()
 
 
 def test_what_is_not_to_be_learned_from_is_left_out_and_counted(
