@@ -156,6 +156,19 @@ def test_every_block_is_answered_and_ray_is_left(
         assert settings["runtime_env"]["env_vars"]["OMP_NUM_THREADS"] == "1"
 
 
+def test_several_works_share_a_ray_that_is_started_once(
+    ray: RayHere, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(on_ray, "loaded", lambda *names: ray)
+    (tmp_path / "in.txt").write_bytes(b"a\nb\n")
+    blocks = divided([tmp_path / "in.txt"], 1).blocks
+    with OnRay(None, 2, 1).staying() as workers:
+        for _ in range(2):
+            assert [each.number for each in workers.run(WORK, blocks)] == [1, 0]
+        assert ray.calls[1:] == ["Attempts", "kill"] * 2
+    assert ray.calls[-1] == "shutdown"
+
+
 def test_more_workers_than_there_are_cpus_for_are_refused(
     ray: RayHere, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,7 +129,9 @@ def wait_for(what: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
             return found
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
-    pytest.fail("it never came")
+    process.terminate()
+    _, err = process.communicate()
+    pytest.fail(f"it never came: {err}")
 
 
 def descendants(process: int) -> Iterator[int]:
