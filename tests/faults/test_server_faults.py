@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from pushed import of_which
 from tiny_server import Running
 from weft.data.tokenizer import EOS_ID
 from weft.serve.keys import new_key
@@ -304,7 +305,7 @@ LONG_WORK = {
 }
 
 
-@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("streams", of_which([False, True], True))
 def test_S4_the_work_of_a_client_that_leaves_ends(
     launch: Launch, streams: bool
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pushed import of_which
 from weft.inspection.tokens import Vectors
 from weft.inspection.translation import TranslationInspection
 from weft.predict.alignment import WordAlignment
@@ -317,11 +318,14 @@ def test_a_flat_head_is_not_said_to_be_flat_where_its_row_is_not(
 
 @pytest.mark.parametrize(
     ("rule", "shift", "said"),
-    [
+    of_which(
+        [
+            ("previous", -1, "previous token"),
+            ("itself", 0, "itself"),
+            ("next", 1, "next token"),
+        ],
         ("previous", -1, "previous token"),
-        ("itself", 0, "itself"),
-        ("next", 1, "next token"),
-    ],
+    ),
 )
 def test_rules_of_looks_at_the_same_text(
     open_page: Any, inspection: TranslationInspection, rule: str, shift: int, said: str
@@ -364,6 +368,7 @@ def test_a_kept_map_stands_beside_and_the_difference_is_shown(
     assert page.locator("#looks-maps .map-box").first.is_hidden()
 
 
+@pytest.mark.long
 def test_a_map_may_have_a_scale_of_its_own(
     page: Any, inspection: TranslationInspection
 ) -> None:
@@ -420,7 +425,7 @@ def test_paper_has_every_map_in_its_own_shape(
     assert shape[0] >= 2  # points of paper are small
 
 
-@pytest.mark.parametrize("heads", [6, 8])
+@pytest.mark.parametrize("heads", of_which([6, 8], 8))
 def test_no_head_is_left_alone_in_a_row(
     open_page: Any, inspection: TranslationInspection, heads: int
 ) -> None:
@@ -493,6 +498,7 @@ def test_a_model_with_one_head_is_shown_without_a_choice(
                 assert other not in shown
 
 
+@pytest.mark.long
 def test_layers_of_one_head_are_chosen_without_a_mean(
     open_page: Any, inspection: TranslationInspection
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import weft
+from pushed import of_which
 from weft.config import TrainingSection
 from weft.data.corpus import from_pairs
 from weft.data.documents import from_documents
@@ -453,7 +454,7 @@ def test_a_run_begun_without_a_clock_is_not_ended_by_one(
         by_clock("run", "training.max_steps=60")
 
 
-@pytest.mark.parametrize("minutes", [1.0, 2.0])
+@pytest.mark.parametrize("minutes", of_which([1.0, 2.0], 1.0))
 def test_a_run_stopped_before_its_first_step_begins_again(
     by_clock: Callable[..., Any],
     said: list[str],
