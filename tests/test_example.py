@@ -25,9 +25,9 @@ from weft.run.train import Request, train
 from weft.training import loss
 from weft.training.log import Log
 
-SOON = 50  # steps, after which the last bits do not yet show
+SOON = 40  # steps, after which the last bits do not yet show
 EXAMPLE = Path(__file__).parent.parent / "examples" / "translate_in_one_file.py"
-NUM_TRAIN, NUM_TEST, STEPS, WARMUP = 64, 12, 120, 340
+NUM_TRAIN, NUM_TEST, STEPS, WARMUP = 64, 12, 80, 120
 SETTINGS = {
     "data.src_lang": "en",
     "data.tgt_lang": "de",
@@ -38,9 +38,9 @@ SETTINGS = {
     "tokenizer.tgt.kind": "bpe",
     "tokenizer.src.vocab_size": 500,
     "tokenizer.tgt.vocab_size": 500,
-    "batches.tokens_per_batch": 1024,
-    "model.d_model": 64,
-    "model.d_ff": 128,
+    "batches.tokens_per_batch": 512,
+    "model.d_model": 32,
+    "model.d_ff": 64,
     "model.num_heads": 4,
     "model.num_encoder_layers": 2,
     "model.num_decoder_layers": 2,
@@ -105,9 +105,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, ...]:
     module = example()
     recipe = module.Recipe(
         vocab_size=500,
-        tokens_per_batch=1024,
-        d_model=64,
-        d_ff=128,
+        tokens_per_batch=512,
+        d_model=32,
+        d_ff=64,
         max_steps=STEPS,
         warmup_steps=WARMUP,
         seed=3,
