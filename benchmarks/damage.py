@@ -349,7 +349,7 @@ KINDS = {
         "dropped-rows", change(lambda row, c, rows: (row[0], " ")), "classification"
     ),
     "rows: no label": Kind(
-        "unreadable", change(lambda row, c, rows: ("", row[1])), "classification"
+        "no-label", change(lambda row, c, rows: ("", row[1])), "classification"
     ),
     "rows: a class missing in test": Kind(
         "missing-label", of_test(lose_class), "classification"
@@ -524,6 +524,7 @@ def trial(
     if kind.code.startswith("dropped") or kind.code in (
         "missing-label",
         "unknown-label",
+        "no-label",
     ):
         count = sum(f.count for f in findings if f.code == kind.code)
         tally.damaged += len(damaged.lines)
