@@ -414,6 +414,20 @@ def test_the_time_left_says_how_many_sentences_are_translated(
     assert affordable(["Satz"] * 500, 0.5) == 100
 
 
+def test_pairs_are_a_quarter_of_what_is_read_beside_what_a_machine_made(
+    tmp_path: Path,
+) -> None:
+    record = CourseRecord.open(tmp_path / "record.json", {})
+    material: Any = type("Material", (), {"num_pairs": 200})
+    unused: Any = None
+    steps = Steps(unused, material, record, unused, unused, unused, unused)
+    pairs = TrainText("pairs-1.en,pairs-1.de", weight=0.5, tag="bible")
+    for name, count, weight in (("few", 400, 0.5), ("many", 3000, 2.5)):
+        record.note(name, pairs=count)
+        made = TrainText(f"{name}.tsv", made=True)
+        assert steps.together([pairs], [made]) == (replace(pairs, weight=weight), made)
+
+
 def test_what_has_no_meaning_is_refused(
     call: Callable[..., Any], tmp_path: Path, tiny_folder: Path, pairs: str, mono: Path
 ) -> None:

@@ -218,7 +218,7 @@ def _improved(
         texts += steps.make(made, other, None, direction.mono, search)
     if not texts:
         return steps.without(f"{name}-{number}", model)
-    texts = (*direction.pairs, *texts)
+    texts = steps.together(direction.pairs, texts)
     new = steps.learn(f"{name}-{number}", direction, texts, model.start, model)
     return new if new.is_better(model) else model
 

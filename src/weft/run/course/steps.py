@@ -33,6 +33,9 @@ OF_RUN = 0.95  # of a step's time, the rest being for its scores on dev
 # (docs/experiments.md, "Text in one language: a first look")
 FEW_ROWS = 20_000
 HELD_BACK = {"model.dropout": 0.3, "training.r_drop": 1.0}
+# of the rows that an epoch reads, those of people's pairs; beside many that a machine made they are
+# read more than once
+LEAST_OF_PEOPLE = 0.25
 _TRIED = 48  # sentences that tell how long translating takes
 _LEAST_MADE = 100
 
@@ -158,6 +161,17 @@ class Steps:
             return ()
         return (TrainText(str(output), made=not is_turned),)
 
+    def together(
+        self, pairs: Sequence[TrainText], made: Sequence[TrainText]
+    ) -> tuple[TrainText, ...]:
+        """Return pairs and what a machine made, with the pairs' weights raised where these are
+        few.
+        """
+        wanted = LEAST_OF_PEOPLE / (1 - LEAST_OF_PEOPLE) * self._num_made(made)
+        factor = max(round(wanted / self.material.num_pairs, 2), 1.0)
+        raised = (replace(text, weight=factor * text.weight) for text in pairs)
+        return (*raised, *made)
+
     def _made(
         self, maker: Maker, text: SourceText, output: Path, is_turned: bool
     ) -> dict[str, Any]:
@@ -217,8 +231,8 @@ class Steps:
         if is_turned and tokenizer.src != tokenizer.tgt:
             sides = tokenizer.model_dump(mode="json", include={"src", "tgt"})
             values |= {"tokenizer.src": sides["tgt"], "tokenizer.tgt": sides["src"]}
-        is_masked = texts is self.material.masked
-        if not is_masked and self._rows(texts) < FEW_ROWS:
+        rows = self.material.num_pairs + self._num_made(texts)
+        if rows < FEW_ROWS and texts is not self.material.masked:
             values |= _left_open(recipe, HELD_BACK)
         is_pairs = texts == direction.pairs
         notes = self.request.notes
@@ -241,10 +255,10 @@ class Steps:
             is_step=True,
         )
 
-    def _rows(self, texts: Sequence[TrainText]) -> int:
-        """Return the rows of the pairs and of what a machine made."""
+    def _num_made(self, texts: Sequence[TrainText]) -> int:
+        """Return how many pairs of these texts a machine made."""
         steps = (self.record.begun(Path(text.data).stem) for text in texts)
-        return self.material.num_pairs + sum(step.get("pairs", 0) for step in steps)
+        return sum(step.get("pairs", 0) for step in steps)
 
     def _notes(self, texts: Sequence[TrainText]) -> Iterator[str]:
         """Say in the card what a machine made of the text."""
