@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from weft.data.minhash import are_near, near_rows, sketch
+from weft.data.minhash import are_near, candidates, near_rows, sketch
 
 LETTERS = "abcdefghijklmnopqrst"
 
@@ -29,7 +29,9 @@ def changed(row: tuple[str, str], number: int) -> tuple[str, str]:
 def found(rows: list[tuple[str, str]]) -> dict[int, int]:
     bands, sketches = sketch(list(zip(*rows, strict=True)))
     same = np.array([hash(row) % 2**63 for row in rows], np.uint64)
-    return near_rows(lambda n: bands[:, n], sketches, same, lambda i: rows[i])
+    pairs = candidates(lambda n: bands[:, n], sketches, same)
+    near = [are_near(rows[row], rows[other]) for row, other in zip(*pairs, strict=True)]
+    return near_rows(*pairs, np.array(near, np.bool_))
 
 
 def test_a_word_exchanged_on_each_side_is_found_and_nothing_else() -> None:

@@ -101,18 +101,16 @@ def _banded(least: Hashes, is_told: npt.NDArray[np.bool_]) -> tuple[Hashes, Byte
     return bands, kept.astype(np.uint8)
 
 
-def near_rows(
-    bands: Callable[[int], Hashes],
-    sketches: Bytes,
-    same: Hashes,
-    read: Callable[[int], tuple[str, ...]],
-) -> dict[int, int]:
-    """Find the rows that are near an earlier one, and return that; one band is held at a time.
+def candidates(
+    bands: Callable[[int], Hashes], sketches: Bytes, same: Hashes
+) -> tuple[Positions, Positions]:
+    """Find the rows that may be near an earlier one, and that, each two once; one band is held at a
+    time.
 
-    Rows with an equal hash in `same` are the same, and not near. `read` returns the folded sides of
-    a row.
+    Rows with an equal hash in `same` are the same, and not near.
     """
-    near: dict[int, int] = {}
+    rows: list[Positions] = []
+    others: list[Positions] = []
     for band in range(BANDS):
         keys = bands(band)
         first = first_of_equals(keys)
@@ -121,11 +119,36 @@ def near_rows(
         is_candidate &= same != same[first]
         chosen = np.flatnonzero(is_candidate)
         agreed = sketches[chosen] == sketches[first[chosen]]
-        chosen = chosen[agreed.sum(1) >= _LEAST_AGREED]
-        for row in chosen.tolist():
-            other = int(first[row])
-            if row not in near and are_near(read(row), read(other)):
-                near[row] = other
+        is_alike = agreed.sum(1) >= _LEAST_AGREED
+        chosen = chosen[is_alike]
+        rows.append(chosen)
+        others.append(first[chosen])
+    return _each_once(np.concatenate(rows), np.concatenate(others))
+
+
+def _each_once(rows: Positions, others: Positions) -> tuple[Positions, Positions]:
+    """Leave out what was there before."""
+    most = others.max(initial=0) + 1
+    both = rows * most + others
+    _, places = np.unique(
+        both,
+        return_index=True,
+    )
+    places.sort()
+    return rows[places], others[places]
+
+
+def near_rows(
+    rows: Positions, others: Positions, are_near: npt.NDArray[np.bool_]
+) -> dict[int, int]:
+    """Return the rows that are near an earlier one, and the first such; of candidates that were
+    compared.
+    """
+    near: dict[int, int] = {}
+    chosen = np.flatnonzero(are_near)
+    for place in chosen.tolist():
+        row = int(rows[place])
+        near.setdefault(row, int(others[place]))
     return near
 
 

@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 
+from weft.data.check.near import compare
 from weft.data.check.stretches import CHECK
 from weft.data.clean.stretches import MEND, REALIGN
 from weft.data.crew import Job
@@ -13,6 +14,7 @@ from weft.data.measures import MEASURE
 
 JOBS: dict[str, Job] = {
     "check": CHECK,
+    "compare": compare,
     "encode": encode_stretch,
     "learn": learn_side,
     "measure": MEASURE,

@@ -28,6 +28,7 @@ from weft.data.check.finding import (
     gravest_first,
 )
 from weft.data.check.language_identification import look_at_languages
+from weft.data.check.near import near_pairs
 from weft.data.check.pairs import (
     CLOSE,
     MANY,
@@ -52,8 +53,7 @@ from weft.data.measures import (
     open_stretch,
     stretches,
 )
-from weft.data.minhash import first_of_equals, near_rows
-from weft.data.split import fold
+from weft.data.minhash import first_of_equals
 
 STRETCH = 25_000  # rows of a task
 # rows of a text that are looked at closely, in stretches from its first row to its last
@@ -289,11 +289,7 @@ def _repeated(text: ParallelText, measures: Measures, rows: Rows) -> Iterator[Fi
     """Find pairs that occur again, or nearly, and sources with several translations."""
     same = measures.row
     again = _again(same)
-
-    def read(i: int) -> tuple[str, ...]:
-        return fold(text.src[i]), fold(text.tgt[i])
-
-    near = near_rows(measures.band, measures.sketch, same, read)
+    near = near_pairs(columns_of(text), measures)
     near = {row: near[row] for row in sorted(near) if row not in again}
     src, tgt = measures.side(0), measures.side(1)
     several = [row for row, first in _again(src).items() if tgt[row] != tgt[first]]
