@@ -148,15 +148,16 @@ def translating(asked: argparse.Namespace, folder: Path) -> Verb:
 def cleaning(asked: argparse.Namespace, folder: Path) -> Verb:
     """Write the pairs; of each round, a pair is one pair and another behind it, on both sides."""
     count = asked.pairs * asked.pair_blocks
-    sides = [TEXT[lang].read_bytes().split(b"\n")[:-1] for lang in ("en", "de")]
+    texts = [TEXT[lang].read_bytes().replace(b"\t", b" ") for lang in ("en", "de")]
+    sides = [text.split(b"\n")[:-1] for text in texts]
     size = len(sides[0])
     source = folder / "pairs.en-de.tsv"
     with source.open("wb") as file:
         for number in range(count):
             turn, one = divmod(number, size)
             other = (one + (turn + 1) * STEP) % size
-            texts = [side[one] + b" " + side[other] for side in sides]
-            file.write(b"\t".join(texts) + b"\n")
+            joined = [side[one] + b" " + side[other] for side in sides]
+            file.write(b"\t".join(joined) + b"\n")
     return Clean(source, count, asked.pairs)
 
 
