@@ -26,6 +26,8 @@ from typing import Any
 
 from side_by_side import DATA
 
+from weft.run.course.steps import HELD_BACK
+
 ALONE, BOTH, MONO = WAYS = ("alone", "both", "mono")
 SEED = 5
 CHEROKEE_TESTS = ("chren/dev", "chren/out_dev")
@@ -90,9 +92,11 @@ def train(text: Text, way: str, folder: Path, asked: argparse.Namespace) -> None
     options = ["--minutes", f"{asked.minutes:g}", "--output", str(folder / way)]
     if way == BOTH:
         options += ["--set", "data.directions=both"]
+    settings = [f"data.src_lang={text.src}", f"data.tgt_lang={text.tgt}", *asked.set]
     if way == MONO:
         options += ["--mono", f"{text.tgt}={folder}/mono.{text.tgt}"]
-    settings = [f"data.src_lang={text.src}", f"data.tgt_lang={text.tgt}", *asked.set]
+    else:  # as --mono holds its own steps back, where rows are few
+        settings += [f"{key}={value}" for key, value in HELD_BACK.items()]
     if asked.threads:
         settings.append(f"training.threads={asked.threads}")
     for setting in settings:
