@@ -26,6 +26,28 @@ def test_pairs_from_the_command_line(
     assert out.read_text("utf-8").startswith("de\ten\n")
 
 
+def test_pairs_that_are_there_are_never_replaced(
+    command: Command,
+    tiny_folder: Path,
+    write_pairs: Callable[[int], str],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "made.tsv"
+    asked = ("backtranslate", tiny_folder, write_pairs(3), "--output", out)
+    out.write_text("de\ten\ncorrected\tby hand\n", "utf-8")
+    ended = command(*asked)
+    said = (
+        f"weft: --output {out}: exists already; give another name, or remove it first"
+    )
+    assert (ended.code, ended.messages) == (2, [said])
+    assert out.read_text("utf-8") == "de\ten\ncorrected\tby hand\n"
+    # but those of the same command that was killed before its last operation
+    (tmp_path / "made.tsv.partial.json").write_text("{}", "utf-8")
+    assert command(*asked).code == 0
+    assert len(out.read_text("utf-8").split("\n")) == 5
+    assert sorted(tmp_path.iterdir()) == [out]
+
+
 def test_in_blocks_they_are_the_same_pairs(
     command: Command,
     tiny_folder: Path,

@@ -9,10 +9,11 @@ from weft.cli.leaving import going_on
 from weft.cli.on import BlockRows, OnSentences, Workers, spread_of, writer_for
 from weft.cli.options import Seed, To, TopK
 from weft.cli.recipe import refuse_missing_text
-from weft.cli.streams import progress, refuse_no_file
+from weft.cli.streams import progress, refuse_existing, refuse_no_file
 from weft.console import stages
 from weft.console.wording import remark
 from weft.errors import UsageError
+from weft.folder import durable
 from weft.folder.layout import refuse_no_model
 
 
@@ -81,6 +82,8 @@ def backtranslate(
             f"--output {output}: writes TSV; give a name that ends in .tsv"
         )
     refuse_no_file(output)
+    if not durable.is_begun(output):
+        refuse_existing(output)
     with stages.showing("loading the model"):
         from weft.run.backtranslation import backtranslate as make
         from weft.run.translations import Search

@@ -10,7 +10,7 @@ from weft.cli.document_report import first_places, report, reviewed_text
 from weft.cli.done import AllDone, kept_texts, translate_rest
 from weft.cli.models import Opened, Translators
 from weft.cli.review import close_review, open_review
-from weft.cli.streams import refuse_no_file, refuse_same_file
+from weft.cli.streams import refuse_existing, refuse_no_file, refuse_same_file
 from weft.console.wording import remark
 from weft.errors import DataError, Interrupted, UsageError
 
@@ -44,10 +44,7 @@ def translate_document(
         _refuse_other_format(asked.output, row)
         refuse_same_file(asked.path, asked.output)
         refuse_no_file(asked.output)
-        if asked.output.exists():
-            raise UsageError(
-                f"--output {asked.output}: exists already; give another name, or remove it first"
-            )
+        refuse_existing(asked.output)
     found = models.open(of_document=True)
     output = asked.output or _usual_name(asked.path, found)
     content = _read(asked.path)

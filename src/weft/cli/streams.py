@@ -310,6 +310,14 @@ def refuse_no_file(path: Path) -> None:
     durable.refuse_no_place(path)
 
 
+def refuse_existing(path: Path) -> None:
+    """Raise UsageError where a file would be lost, which somebody may have corrected."""
+    if path.exists():
+        raise UsageError(
+            f"--output {path}: exists already; give another name, or remove it first"
+        )
+
+
 @contextlib.contextmanager
 def progress(
     count: int | None, done: int, units: str = "lines", fewest: int = CHUNK

@@ -114,6 +114,11 @@ def refuse_begun(path: Path) -> None:
         )
 
 
+def is_begun(path: Path) -> bool:
+    """Return whether a writer of `path` (see `growing`, `collecting`) has begun and not ended."""
+    return _record(path).is_file()
+
+
 @contextlib.contextmanager
 def growing(path: Path, facts: Mapping[str, Any]) -> Iterator[tuple[BinaryIO, int]]:
     """Yield a partial file beside `path` and its number of lines; it replaces `path` at the end.

@@ -117,16 +117,16 @@ def make_pairs(
         file.flush()
         made = read_translations(Path(file.name), count)
         pairs, left_out = _chosen(text, made)
-        notes = (*reading_notes(text), *left_out_notes(left_out, count))
-        if not pairs:
-            raise DataError(
-                f"no pair to learn from: {'; '.join(notes)}; is the text in {tgt_lang}, which {maker.folder} reads? "
-                f"then it has learned too little: weft diagnose {maker.folder}"
-            )
-        rows = [_heads(src_lang, tgt_lang, pairs), *pairs]
-        turned = slice(None, None, -1 if is_turned else 1)
-        durable.write_text(
-            output, "".join("\t".join(row[turned]) + "\n" for row in rows)
+        if pairs:
+            rows = [_heads(src_lang, tgt_lang, pairs), *pairs]
+            turned = slice(None, None, -1 if is_turned else 1)
+            written = "".join("\t".join(row[turned]) + "\n" for row in rows)
+            durable.write_text(output, written)
+    notes = (*reading_notes(text), *left_out_notes(left_out, count))
+    if not pairs:
+        raise DataError(
+            f"no pair to learn from: {'; '.join(notes)}; is the text in {tgt_lang}, which {maker.folder} reads? "
+            f"then it has learned too little: weft diagnose {maker.folder}"
         )
     return MadePairs(output, src_lang, tgt_lang, len(pairs), left_out, notes)
 
