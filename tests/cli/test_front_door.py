@@ -145,6 +145,8 @@ WITHOUT_MODEL = [
     ["train", "text.tsv", "--mono", "fr="],
     ["train", "text.tsv", "--mono", "fr=text.tsv@2"],
     ["train", "a.en-de.tsv", "--mono", "fr=text.tsv"],
+    ["train", "a.en-de.tsv", "--mono", "de=text.tsv", "--set", "data.directions=both"],
+    ["train", "a.en-de.tsv", "--mono", "de=text.tsv", "--from", "translator"],
     ["train"],
     ["check", "text.tsv"],
     ["translate", "nofolder", "x"],
@@ -177,6 +179,7 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
     for name, task in (
         ("writer", "language-modelling"),
         ("classifier", "classification"),
+        ("translator", "translation"),
     ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text(f'{{"task": "{task}"}}')
@@ -208,7 +211,13 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
     assert of_verbs["plot"] == of_verbs["trane"] == 2
     assert codes[-4:] == [2, 2, 2, 2]  # a model of another task
     inside = {path.name for path in tmp_path.iterdir()}
-    assert inside == {"text.tsv", "a.en-de.tsv", "writer", "classifier"}
+    assert inside == {
+        "text.tsv",
+        "a.en-de.tsv",
+        "writer",
+        "classifier",
+        "translator",
+    }
 
 
 @pytest.mark.parametrize(

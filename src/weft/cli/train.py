@@ -204,9 +204,10 @@ def train(
             "--rounds, --sample and --denoise are for text in one language; give --mono, too"
         )
     refuse_missing_text([*texts, dev, test, terms, *(text.data for text in more)])
-    if more and texts:
-        from weft.data.mono import refuse_foreign  # with NumPy
+    if more:
+        from weft.data.mono import refuse_beside, refuse_foreign  # with NumPy
 
+        refuse_beside(chosen.recipe, start_from, allow_data_change)
         refuse_foreign(more, texts[0], chosen.recipe)
     out = output or usual_folder(texts, recipe, reverse)
     if is_first_process():

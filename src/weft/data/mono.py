@@ -1,5 +1,6 @@
 """Text in one language, beside pairs: `yo=news.txt` on the command line."""
 
+import os
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from weft.data.corpus import fold, open_pairs, read_sources
 from weft.data.formats.shards import shards_of
 from weft.data.languages import UNKNOWN
 from weft.data.train_text import MonoText, refuse_other_languages
+from weft.errors import UsageError
 
 HELD_OUT, KNOWN, REPEATED = (
     "held out of the pairs, for dev or test",
@@ -27,12 +29,41 @@ class Sentences:
     notes: tuple[str, ...]
 
 
+def refuse_beside(
+    recipe: Recipe, start_from: Path | None, allow_data_change: bool
+) -> None:
+    """Raise UsageError for what has no meaning beside text in one language."""
+    if not isinstance(recipe, TranslationRecipe):
+        raise UsageError(
+            f"--mono is for translators, the recipe is for {recipe.task}; leave it out"
+        )
+    if recipe.data.builtin:
+        raise UsageError(
+            f"--mono: the recipe brings its own text ({recipe.data.builtin}); add --set data.builtin=none"
+        )
+    if recipe.data.directions in ("each", "both"):
+        raise UsageError(
+            "--mono: its steps are those of one direction; leave out data.directions"
+        )
+    if start_from is not None:
+        raise UsageError(
+            "--from and --mono: the steps begin with the pairs; leave one out"
+        )
+    if allow_data_change:
+        raise UsageError(
+            "--allow-data-change: the steps need one text from first to last; leave it out"
+        )
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UsageError(
+            "torchrun: weft train --mono is for one process; give it without torchrun"
+        )
+
+
 def refuse_foreign(texts: Sequence[MonoText], pairs: str, recipe: Recipe) -> None:
     """Raise UsageError for text in a language that a DATA of pairs has not, as far as its name and
     its beginning tell.
     """
-    if not isinstance(recipe, TranslationRecipe):
-        return
+    assert isinstance(recipe, TranslationRecipe)
     shards = shards_of(Path(pairs))
     asked = (recipe.data.src_lang, recipe.data.tgt_lang)
     if recipe.data.directions == "reverse":

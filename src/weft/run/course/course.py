@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import TranslationRecipe
+from weft.data.mono import refuse_beside
 from weft.errors import UsageError
 from weft.folder import durable
 from weft.folder.layout import DONE, RunFolder, is_finished
@@ -56,7 +57,7 @@ def train_in_steps(
     The other options are those of `weft.run.train.train`, and `progress` that of translating.
     Raises WeftError, by kind; `run/verdict.json` then says at which step.
     """
-    _refuse(request)
+    refuse_beside(request.recipe, request.start_from, request.allow_data_change)
     out = request.out
     files = RunFolder(out)
     log = log or Log(quiet=quiet, verbose=verbose)
@@ -120,30 +121,6 @@ def _minutes(request: Request) -> float | None:
     if request.minutes is None and request.recipe.training.max_steps is None:
         return USUAL_MINUTES
     return request.minutes
-
-
-def _refuse(request: Request) -> None:
-    """Raise UsageError for what has no meaning beside text in one language."""
-    if not isinstance(request.recipe, TranslationRecipe):
-        raise UsageError(
-            f"--mono is for translators, the recipe is for {request.recipe.task}; leave it out"
-        )
-    if request.recipe.data.builtin:
-        raise UsageError(
-            f"--mono: the recipe brings its own text ({request.recipe.data.builtin}); add --set data.builtin=none"
-        )
-    if request.start_from is not None:
-        raise UsageError(
-            "--from and --mono: the steps begin with the pairs; leave one out"
-        )
-    if request.allow_data_change:
-        raise UsageError(
-            "--allow-data-change: the steps need one text from first to last; leave it out"
-        )
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError(
-            "torchrun: weft train --mono is for one process; give it without torchrun"
-        )
 
 
 def _refuse_other_run(files: RunFolder) -> None:

@@ -139,10 +139,6 @@ def gather(request: Request, mono: Sequence[MonoText]) -> Gathered:
     the steps on; DataError where the text is not fit for training.
     """
     assert isinstance(request.recipe, TranslationRecipe)
-    if request.recipe.data.directions in ("each", "both"):
-        raise UsageError(
-            "--mono: its steps are those of one direction; leave out data.directions"
-        )
     texts = gather_pairs(request.recipe.data, request.sources())
     texts = texts.accepted(request.allow_bad_data)
     langs = (texts.train.src_lang, texts.train.tgt_lang)
