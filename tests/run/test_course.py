@@ -25,10 +25,10 @@ from weft.kernels import torch_machine
 from weft.recipes.file import load_recipe
 from weft.run.course import course as courses
 from weft.run.course.course import train_in_steps
-from weft.run.course.material import MonoUse, gather
+from weft.run.course.material import Direction, MonoUse, gather
 from weft.run.course.plan import Clock, Step
 from weft.run.course.record import CourseRecord
-from weft.run.course.steps import OF_RUN, Steps
+from weft.run.course.steps import OF_RUN, Learned, Steps
 from weft.run.record import Verdict, read_verdict
 from weft.run.request import Request
 from weft.training.log import Log
@@ -426,6 +426,36 @@ def test_pairs_are_a_quarter_of_what_is_read_beside_what_a_machine_made(
         record.note(name, pairs=count)
         made = TrainText(f"{name}.tsv", made=True)
         assert steps.together([pairs], [made]) == (replace(pairs, weight=weight), made)
+
+
+def test_pairs_stay_a_quarter_beside_a_model_s_own_translations(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    record = CourseRecord.open(tmp_path / "record.json", {})
+    record.note("forward-made-1", pairs=3000)
+    record.note("self-made-1", pairs=4200)
+    unused: Any = None
+    pairs = TrainText("pairs-1.en,pairs-1.de")
+    made = TrainText("forward-made-1.tsv", made=True)
+    own = TrainText("self-made-1.tsv")
+    forward = Direction("en", "de", (pairs,), None, None, tmp_path, None)
+    material: Any = type("Material", (), {"num_pairs": 200, "reverse": forward})
+    steps = Steps(unused, material, record, unused, unused, unused, unused)
+    learned: list[tuple[TrainText, ...]] = []
+
+    def learn(
+        self: Steps, name: str, direction: Direction, texts: Any, *rest: Any
+    ) -> Learned:
+        learned.append(texts)
+        return Learned(name, tmp_path, direction, texts, None, 1.0, 1.0)
+
+    monkeypatch.setattr(Steps, "make", lambda *asked, **how: (own,))
+    monkeypatch.setattr(Steps, "learn", learn)
+    texts = steps.together([pairs], [made])
+    assert texts[0].weight == 5
+    model = Learned("forward-1", tmp_path, forward, texts, None, 0.0, 0.0)
+    assert courses._taught_by_itself(steps, 1, model).step == "self-1"
+    assert learned == [(replace(pairs, weight=12), made, own)]
 
 
 def test_what_has_no_meaning_is_refused(

@@ -210,8 +210,9 @@ def _taught_by_itself(steps: Steps, number: int, model: Learned) -> Learned:
     )
     if not made:
         return steps.without(f"self-{number}", model)
-    texts = (*model.texts, *made)
-    new = steps.learn(f"self-{number}", model.direction, texts, model.start, model)
+    direction = model.direction
+    texts = steps.together(direction.pairs, (*model.made, *made))
+    new = steps.learn(f"self-{number}", direction, texts, model.start, model)
     return new if new.is_better(model) else model
 
 

@@ -54,6 +54,11 @@ class Learned:
     bleu: float
     chrf: float
 
+    @property
+    def made(self) -> tuple[TrainText, ...]:
+        """Return what a machine made of the texts, which stands behind the pairs."""
+        return self.texts[len(self.direction.pairs) :]
+
     def is_better(self, other: "Learned") -> bool:
         """Return whether it is better on dev: by BLEU, where that is the same by chrF."""
         return (self.bleu, self.chrf) > (other.bleu, other.chrf)
