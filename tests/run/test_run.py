@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from safetensors.torch import load_file
 import weft
 from pushed import of_which
 from weft.config import TrainingSection, TranslationRecipe
+from weft.data import crew
 from weft.data.corpus import fingerprint, from_pairs
 from weft.data.overlap import TextHashes
 from weft.data.texts import Texts
@@ -46,6 +48,7 @@ from weft.tasks import trainable_translation
 from weft.tasks.trainable_translation import TrainableTranslation
 from weft.training import trainer
 from weft.training.budget import Costs, usual_save_every
+from weft.training.distributed import World
 from weft.training.log import Log
 from weft.training.trainer import Plan, Trainer
 
@@ -1092,3 +1095,26 @@ def test_steps_are_counted_as_people_do(step: int, said: str) -> None:
     verdict = Verdict(step=step)
     RunRecord(None, verdict).end("done")
     assert verdict.reason == said
+
+
+def test_processes_of_a_run_share_the_cores_where_all_read_the_text(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(crew.VARIABLE, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {*range(8)})
+    for local_size, number in ((1, 8), (3, 2), (16, 1)):
+        world = World(local_size=local_size)
+        monkeypatch.setattr(
+            run_train, "joined_world", lambda _, w=world: nullcontext(w)
+        )
+        numbers: list[int] = []
+
+        def read(request: Any, numbers: list[int] = numbers) -> Any:
+            numbers.append(crew.num_processes())
+            raise Interrupted("stopped")
+
+        monkeypatch.setattr(run_train, "read_material", read)
+        with pytest.raises(Interrupted):
+            train()
+        # the first alone prepares, for all
+        assert [*numbers, crew.num_processes()] == [number, 8]

@@ -54,6 +54,7 @@ class Portable:
 Others = Callable[[str, Portable, Sequence[Task], str], None]
 """Does what `work` does, by whomever."""
 _others: ContextVar[Others | None] = ContextVar("others", default=None)
+_sharers: ContextVar[int] = ContextVar("sharers", default=1)
 
 
 @contextmanager
@@ -64,6 +65,16 @@ def given_to(others: Others) -> Iterator[None]:
         yield
     finally:
         _others.reset(before)
+
+
+@contextmanager
+def cores_shared_by(count: int) -> Iterator[None]:
+    """Take a share of the cores while the block runs, as so many processes do at once."""
+    before = _sharers.set(count)
+    try:
+        yield
+    finally:
+        _sharers.reset(before)
 
 
 def work(name: str, job: Job, tasks: Sequence[Task], unit: str = "") -> None:
@@ -101,9 +112,10 @@ def num_processes() -> int:
     asked = os.environ.get(VARIABLE, "")
     if asked.isdecimal() and int(asked):
         return int(asked)
+    cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0))
+    return max(cores // _sharers.get(), 1)
 
 
 def show(task: Task, before: int, unit: str) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 from weft.config import Recipe, TrainingSection, size_keys
 from weft.data.check.finding import counted
+from weft.data.crew import cores_shared_by
 from weft.errors import Interrupted, OutOfMemoryError
 from weft.folder.layout import RunFolder, how_to_resume
 from weft.kernels import torch_machine
@@ -63,7 +64,8 @@ def train(
     ):
         own = Log(folder.metrics, quiet=quiet, verbose=verbose)
         log = (log or own) if world.is_first else Log(quiet=True)
-        material = read_material(request)
+        with cores_shared_by(world.local_size):  # all read and check it at once
+            material = read_material(request)
         recipe = material.recipe
         refuse_shares(recipe.training.grad_accum_steps, world, size_keys(recipe))
         with world.in_turn():  # only the first takes the lock; the others read
