@@ -144,8 +144,9 @@ engine: decoding engine kernels model
 training.loss: kernels
 training.memory: kernels training.distributed training.loss training.trainer
 training.schedule: config
-training.distributed: kernels training.loss
-training.optimizer: config training.distributed
+training.distributed: kernels training.loss training.sharding
+training.sharding:
+training.optimizer: config kernels training.distributed
 training.moving_average: training.distributed
 training.checkpoint: folder.durable folder.layout
 training.snapshots: folder.durable folder.snapshots
@@ -248,7 +249,14 @@ LATE = (
     "inspection.own_pass",
     "inspection.inspected",
     "evaluation.metrics",
+    "training.distributed",
 )
+# Packages that take long to load, and the modules of ours that have them at their head: these are
+# imported where they are needed alone.
+HEAVY = {
+    "torch.distributed.fsdp": "training.sharding",
+    "torch.distributed.tensor": "training.sharding",
+}
 # Packages of an extra, loaded by name where a recipe asks for them.
 OPTIONAL = {
     ("data.formats.parquet", "pyarrow"),
@@ -455,6 +463,18 @@ def test_imports_stand_at_the_head() -> None:
                 wrong.append(node)
         elsewhere += [f"{name}:{node.lineno} {ast.unparse(node)}" for node in wrong]
     assert elsewhere == []
+
+
+def test_what_takes_long_to_load_is_loaded_where_it_is_needed() -> None:
+    loading = []
+    for name, tree in modules().items():
+        heads = {target for node in tree.body for target in imported(node)}
+        for package, home in HEAVY.items():
+            if f"weft.{home}" in heads:
+                loading.append(f"{name} imports {home}")
+            if name != home and any(head.startswith(f"{package}.") for head in heads):
+                loading.append(f"{name} imports {package}")
+    assert loading == []
 
 
 def test_no_module_is_a_drawer_for_everything() -> None:

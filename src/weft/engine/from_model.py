@@ -8,14 +8,13 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from weft.engine import weights
 from weft.engine.bindings import Engine
 from weft.engine.classifier import NativeClassifier
 from weft.engine.packed import KINDS, library, refuse_missing
 from weft.engine.writer import Writer
-from weft.kernels import native
+from weft.kernels import native, operations
 from weft.kernels.modules import activation_name, norm_name
 from weft.model.attention import NORM_EPS, MultiHeadAttention
 from weft.model.causal import CausalTransformer
@@ -82,7 +81,7 @@ def build_classifier(
 
 def is_sharded(model: nn.Module) -> bool:
     """Return whether weights are shared out among processes."""
-    return any(isinstance(parameter, DTensor) for parameter in model.parameters())
+    return any(map(operations.is_spread, model.parameters()))
 
 
 def why_no_engine(

@@ -45,6 +45,13 @@ def using(wanted: bool, products: str = "blas") -> Iterator[None]:
         yield
 
 
+def is_spread(tensor: Tensor) -> bool:
+    """Return whether a tensor is spread over processes: a DTensor, whose class takes long to
+    load.
+    """
+    return hasattr(tensor, "full_tensor")
+
+
 def is_native(*tensors: Tensor) -> bool:
     """Return whether the native form is taken for these."""
     if not kernels.is_in_use() or not torch.is_grad_enabled():

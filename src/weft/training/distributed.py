@@ -10,7 +10,6 @@ tensors, so any number of processes can resume from them.
 
 import contextlib
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,9 +18,6 @@ from typing import Any, Literal, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from weft.errors import UsageError
@@ -31,8 +27,6 @@ from weft.training.loss import LossSums
 Parallel = Literal["ddp", "fsdp"]
 # for the others, while the first encodes a large corpus
 PATIENCE = timedelta(minutes=60)
-# the methods of a model or layer, besides forward, that are called from outside
-DOORS = ("states", "output", "prefill", "decode", "start")
 
 T = TypeVar("T")
 B = TypeVar("B")
@@ -90,15 +84,11 @@ class World:
         """
         if self.size == 1 or self.parallel == "ddp":
             return
-        # of views, which nothing here writes to
-        warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
-        mesh = init_device_mesh(_device().type, (self.size,))
-        for part in (*outermost_layers(model), model):
-            fully_shard(part, mesh=mesh)
-            for door in DOORS:
-                if hasattr(part, door):
-                    register_fsdp_forward_method(part, door)
-        self._sharded = model
+        from weft.training import sharding
+
+        parts = (*outermost_layers(model), model)
+        sharding.shard(parts, _device().type, self.size)
+        self._sharded: Any = model
 
     def joined(
         self, model: nn.Module, compute_loss: Callable[[B], LossSums]
@@ -139,7 +129,6 @@ class World:
 
     def _meet(self, whether: bool) -> None:
         if self.size > 1 and self.parallel == "fsdp":
-            assert isinstance(self._sharded, FSDPModule)
             self._sharded.set_requires_gradient_sync(whether)
 
 
@@ -195,7 +184,7 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
     Collective: every process must call it.
     """
-    full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    full: Tensor = tensor.full_tensor() if operations.is_spread(tensor) else tensor  # type: ignore[attr-defined]
     return full.detach().contiguous()
 
 
@@ -203,12 +192,11 @@ def like(tensor: Tensor, parameter: Tensor) -> Tensor:
     """Return a whole tensor on the parameter's device, and in its parts where the parameter is
     sharded.
     """
-    if not isinstance(parameter, DTensor):
+    if not operations.is_spread(parameter):
         return tensor
-    placed = tensor.to(parameter.device)
-    return distribute_tensor(
-        placed, parameter.device_mesh, parameter.placements, src_data_rank=None
-    )
+    from weft.training import sharding
+
+    return sharding.in_parts(tensor, parameter)
 
 
 def copy_into(parameter: Tensor, tensor: Tensor) -> None:
@@ -222,8 +210,9 @@ def reshard(model: nn.Module) -> None:
 
     Otherwise the next forward pass would not see what is written into the shards.
     """
-    for module in model.modules():
-        if isinstance(module, FSDPModule):
+    modules: Iterator[Any] = model.modules()
+    for module in modules:
+        if hasattr(module, "reshard"):  # an FSDPModule
             module.reshard()
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from weft.config import TrainingSection
 from weft.errors import FolderError
+from weft.kernels import operations
 from weft.training.distributed import full_tensor, like
 
 
@@ -33,7 +33,7 @@ def build_optimizer(
     groups = _decayed(matrices, vectors, settings)
     if settings.optimizer == "sgd":
         # PyTorch has no fused SGD of sharded parameters
-        fused = not any(isinstance(p, DTensor) for p in matrices)
+        fused = not any(map(operations.is_spread, matrices))
         return torch.optim.SGD(
             groups, lr=settings.learning_rate, momentum=settings.momentum, fused=fused
         )
