@@ -44,7 +44,7 @@ folder.snapshots: folder.arrays folder.layout
 folder.model_folder: config folder.arrays folder.durable folder.layout folder.mapped folder.model_files\
  folder.profiles folder.version recipes
 
-data.home:
+data.home: folder.unfinished
 data.column: data.home
 data.crew:
 data.minhash:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -28,14 +29,19 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(
     pytest.importorskip("fcntl")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     living = Home()
-    left = tmp_path / "weft-text-of-a-killed-one"
+    left = living.path.with_name(f"{living.path.name[:-8]}killed")
     left.mkdir()
-    (left / "held").touch()
     (left / "0.txt").write_text("a text", "utf-8")
-    other = tmp_path / "weft-text-without-a-lock"
+    # by one that was killed before it held a lock
+    left.with_name(f"{left.name}-at-once").mkdir()
+    other = tmp_path / "weft-other"
     other.mkdir()
     home = Home()
     assert set(tmp_path.iterdir()) == {living.path, other, home.path}
+    assert [stat.S_IMODE(each.path.stat().st_mode) for each in (living, home)] == [
+        0o700,
+        0o700,
+    ]
 
 
 def test_a_full_disk_is_said_with_what_to_do() -> None:

@@ -327,8 +327,7 @@ def _private_folder() -> Iterator[Path]:
     remove_abandoned(Path(parent), _FOLDERS)
     folder = Path(tempfile.mkdtemp(prefix=_FOLDERS, dir=parent))
     try:
-        with being_written(folder):
-            folder.chmod(0o700)
+        with being_written(folder, 0o700):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,28 +1,24 @@
 """A folder among the system's temporary ones, for what is needed no longer than the process runs;
 or in a place that other machines can read, too.
 
-It is locked by who made it. The system frees a lock when its process ends, however it ends; so what
-a killed process left is known by its lock, and removed by the next.
+It is locked by who made it (`weft.folder.unfinished`); so what a killed process left is known, and
+removed by the next.
 """
 
-import os
 import shutil
 import tempfile
+import uuid
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
 from weft.errors import FolderError
+from weft.folder.unfinished import being_written, remove_abandoned
 
-try:
-    import fcntl
-except ImportError:  # no such locks, as on Windows: then nothing is removed
-    fcntl = None  # type: ignore[assignment]
-
-_PREFIX = "weft-text-"
-_LOCK = "held"
+_PREFIX = "weft-large-"
+_PRIVATE = 0o700  # others may use the same folder for what is temporary
 _place: ContextVar[Path | None] = ContextVar("place", default=None)
 
 
@@ -31,14 +27,12 @@ class Home:
 
     def __init__(self) -> None:
         """Make the folder. Raises FolderError where there is no room for it."""
-        _remove_left()
-        with told_of_disk():
-            place = _parent()
-            place.mkdir(parents=True, exist_ok=True)
-            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
-            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        _try_lock(lock)
-        weakref.finalize(self, _remove, self.path, lock)
+        place = _parent()
+        remove_abandoned(place, _PREFIX)
+        self.path = place / f"{_PREFIX}{uuid.uuid4().hex}"
+        with told_of_disk(), ExitStack() as stack:
+            stack.enter_context(being_written(self.path, _PRIVATE))
+            weakref.finalize(self, _remove, self.path, stack.pop_all())
 
 
 @contextmanager
@@ -70,28 +64,6 @@ def told_of_disk() -> Iterator[None]:
         ) from None
 
 
-def _remove(folder: Path, lock: int) -> None:
+def _remove(folder: Path, lock: ExitStack) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)
-
-
-def _remove_left() -> None:
-    """Remove the folders whose processes have gone."""
-    for folder in _parent().glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            lock = os.open(folder / _LOCK, os.O_RDWR)
-            try:
-                if fcntl is not None and _try_lock(lock):
-                    shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)
-
-
-def _try_lock(descriptor: int) -> bool:
-    """Return whether a lock could be taken; a process that holds it keeps others out."""
-    if fcntl is None:
-        return False
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
+    lock.close()

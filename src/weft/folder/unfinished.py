@@ -13,16 +13,17 @@ except ImportError:  # Windows has no such locks
 
 
 @contextlib.contextmanager
-def being_written(folder: Path) -> Iterator[None]:
+def being_written(folder: Path, mode: int = 0o777) -> Iterator[None]:
     """Make a folder, and hold a lock on it while the block runs.
 
-    The system frees a lock when its process ends, however it ends. Raises OSError.
+    The system frees a lock when its process ends, however it ends. `mode` says who may read the
+    folder, as far as the umask lets them. Raises OSError.
     """
     if fcntl is None:
-        folder.mkdir(parents=True)
+        folder.mkdir(mode, parents=True)
         yield
         return
-    descriptor = _made(folder)
+    descriptor = _made(folder, mode)
     try:
         yield
     finally:
@@ -52,13 +53,13 @@ def _remove_unlocked(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _made(folder: Path) -> int:
+def _made(folder: Path, mode: int) -> int:
     """Make a folder; return a descriptor of it, which holds a lock where there are locks.
 
     Before it is locked, another process may take it for one whose writer was killed, and remove it.
     """
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode, parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(folder, os.O_RDONLY)
             with contextlib.suppress(OSError):  # some network file systems have none
