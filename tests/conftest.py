@@ -119,6 +119,23 @@ def decomposed(
     return write
 
 
+@pytest.fixture
+def large_from(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let texts of so many rows count as large, and be worked on in stretches of so many."""
+    from weft.data import base, column, measures
+    from weft.data.check import stretches as of_check
+    from weft.data.clean import stretches as of_clean
+
+    def count(rows: int, stretch: int) -> None:
+        for module in (column, base):
+            monkeypatch.setattr(module, "LARGE", rows)
+        monkeypatch.setattr(column, "_BLOCK", max(rows // 4, 1))
+        for module in (measures, of_check, of_clean):
+            monkeypatch.setattr(module, "STRETCH", stretch)
+
+    return count
+
+
 @pytest.fixture(scope="session")
 def tiny_settings() -> tuple[str, ...]:
     """--set values of a model that trains in a moment, the same way every time."""

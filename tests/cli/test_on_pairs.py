@@ -8,21 +8,19 @@ from typing import Any
 
 import pytest
 
-from weft.data import base, builtin, column, crew, measures
-from weft.data.check import stretches as of_check
-from weft.data.clean import stretches as of_clean
+from weft.data import builtin, crew
 
 Command = Callable[..., Any]
 
 
 @pytest.fixture
-def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def text(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    large_from: Callable[[int, int], None],
+) -> Path:
     """A text that counts as large, with things to mend and to drop, in stretches of 50."""
-    for module in (column, base):
-        monkeypatch.setattr(module, "LARGE", 100)
-    monkeypatch.setattr(column, "_BLOCK", 32)
-    for module in (measures, of_check, of_clean):
-        monkeypatch.setattr(module, "STRETCH", 50)
+    large_from(100, 50)
     monkeypatch.setenv(crew.VARIABLE, "1")
     pairs = builtin.pairs("everyday", "en", "de").train[:230]
     pairs[30] = pairs[3]
@@ -95,7 +93,10 @@ def test_a_check_finds_the_same(command: Command, tmp_path: Path, text: Path) ->
 
 
 def test_what_is_not_divided_is_said_or_refused(
-    command: Command, tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command,
+    tmp_path: Path,
+    text: Path,
+    large_from: Callable[[int, int], None],
 ) -> None:
     (tmp_path / "t.txt").write_text("one line\n\nanother one\n")
     (tmp_path / "terms.csv").write_text("en,de,inflection\ncat,Katze,n\n")
@@ -108,7 +109,6 @@ def test_what_is_not_divided_is_said_or_refused(
         ended = command(*arguments)
         assert (ended.code, len(ended.messages)) == (2, 1)
         assert said in ended.err
-    for module in (column, base):
-        monkeypatch.setattr(module, "LARGE", 100_000)
+    large_from(100_000, 50)
     ended = command("clean", text, "--dry-run", "--on", "local")
     assert "no text of 100,000 pairs or more: nothing was divided" in ended.err

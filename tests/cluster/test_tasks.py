@@ -1,7 +1,7 @@
 """A crew's tasks in blocks: whoever does them, the same is found; what is finished stays so."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,7 @@ from weft.cluster.block import Block
 from weft.cluster.executor import Executor, Here
 from weft.cluster.tasks import InBlocks, open_tasks
 from weft.cluster.work import Answered, Work
-from weft.data import base, column, crew, home, measures
-from weft.data.check import stretches as of_check
-from weft.data.clean import stretches as of_clean
+from weft.data import crew, home
 from weft.data.clean.pairs import clean_pairs
 from weft.data.clean.rules import Choice
 from weft.data.column import Column
@@ -26,13 +24,9 @@ ROWS = 120
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(tmp_path: Path, large_from: Callable[[int, int], None]) -> Path:
     """A text that counts as large, in stretches of 20 pairs."""
-    for module in (column, base):
-        monkeypatch.setattr(module, "LARGE", 50)
-    monkeypatch.setattr(column, "_BLOCK", 16)
-    for module in (measures, of_check, of_clean):
-        monkeypatch.setattr(module, "STRETCH", 20)
+    large_from(50, 20)
     path = tmp_path / "made.en-de.tsv"
     lines = [f"the cat {n} sleeps\tdie Katze {n} schläft\n" for n in range(ROWS)]
     lines[7] = "the <b>cat</b> 7 sleeps\tdie Katze 7 schläft\n"

@@ -1,12 +1,12 @@
 """A large text that a run has checked is not checked again, and another one is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from weft.config import PairsSection
-from weft.data import base, column, corpus, crew, texts
+from weft.data import corpus, crew, texts
 from weft.data.builtin import everyday
 from weft.data.check.finding import Finding
 from weft.data.checked import write_checked
@@ -20,11 +20,13 @@ DATA = PairsSection(src_lang="de", tgt_lang="en", dev_size=20, test_size=20)
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    large_from: Callable[[int, int], None],
+) -> Path:
     """Write pairs that are a large text here, one of them with markup."""
-    for module in (column, base):
-        monkeypatch.setattr(module, "LARGE", 100)
-    monkeypatch.setattr(column, "_BLOCK", 64)
+    large_from(100, 400)
     monkeypatch.setenv(crew.VARIABLE, "1")
     pairs = [(triple.de, triple.en) for triple in everyday()][:400]
     pairs[30:60] = [pairs[30]] * 30

@@ -1,11 +1,12 @@
 """A column on disk is the sequence that a list is."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from weft.data import base, column
+from weft.data import column
 from weft.data.column import Column, ColumnWriter, Growing, joined_texts
 from weft.data.corpus import ParallelText, fingerprint, read_pairs, split_off
 
@@ -72,7 +73,7 @@ def test_the_file_goes_with_the_last_column(tmp_path: Path) -> None:
 
 
 def test_a_text_on_disk_is_split_as_one_in_memory_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, large_from: Callable[[int, int], None]
 ) -> None:
     files = []
     for name in ("one", "two"):
@@ -87,9 +88,7 @@ def test_a_text_on_disk_is_split_as_one_in_memory_is(
         return [text, *held]
 
     in_memory = parts()
-    monkeypatch.setattr(column, "LARGE", 100)
-    monkeypatch.setattr(base, "LARGE", 100)
-    monkeypatch.setattr(column, "_BLOCK", 64)
+    large_from(100, 400)
     on_disk = parts()
     assert isinstance(on_disk[1].src, Column)
     for one, other in zip(in_memory, on_disk, strict=True):

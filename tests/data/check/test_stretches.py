@@ -1,11 +1,12 @@
 """A large text is checked in stretches, and the same is found as in one that is held in memory."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from weft.data import base, column, crew, measures
+from weft.data import crew
 from weft.data.builtin import everyday
 from weft.data.check import stretches
 from weft.data.check.finding import Finding
@@ -49,25 +50,19 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def make_small(monkeypatch: pytest.MonkeyPatch, stretch: int) -> None:
-    monkeypatch.setattr(column, "LARGE", 300)
-    monkeypatch.setattr(base, "LARGE", 300)
-    monkeypatch.setattr(column, "_BLOCK", 64)
-    monkeypatch.setattr(stretches, "STRETCH", stretch)
-    monkeypatch.setattr(measures, "STRETCH", 128)
-
-
 def examined(file: Path) -> tuple[ParallelText, list[Finding]]:
     train, dev, test = split_off(read_pairs([file]), 40, 30, 1)
     return train, examine_pairs(train, dev, test)
 
 
 def test_one_stretch_has_what_is_found_in_memory(
-    damaged: Path, monkeypatch: pytest.MonkeyPatch
+    damaged: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    large_from: Callable[[int, int], None],
 ) -> None:
     monkeypatch.setenv(crew.VARIABLE, "1")
     held, in_memory = examined(damaged)
-    make_small(monkeypatch, ROWS)
+    large_from(300, ROWS)
     text, found = examined(damaged)
     assert text.is_large
     assert text_signature(text) == signature(held.rows()) == signature(text.rows())
@@ -76,11 +71,13 @@ def test_one_stretch_has_what_is_found_in_memory(
 
 
 def test_stretches_find_the_same_in_any_number_of_processes(
-    damaged: Path, monkeypatch: pytest.MonkeyPatch
+    damaged: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    large_from: Callable[[int, int], None],
 ) -> None:
     monkeypatch.setenv(crew.VARIABLE, "1")
     _, in_memory = examined(damaged)
-    make_small(monkeypatch, 300)
+    large_from(300, 300)
     _, alone = examined(damaged)
     monkeypatch.setenv(crew.VARIABLE, "2")
     _, side_by_side = examined(damaged)
@@ -97,10 +94,12 @@ def test_stretches_find_the_same_in_any_number_of_processes(
 
 
 def test_some_stretches_of_a_larger_text_are_looked_at_closely(
-    damaged: Path, monkeypatch: pytest.MonkeyPatch
+    damaged: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    large_from: Callable[[int, int], None],
 ) -> None:
     monkeypatch.setenv(crew.VARIABLE, "1")
-    make_small(monkeypatch, 100)
+    large_from(300, 100)
     _, every = examined(damaged)
     assert not any("looked at" in finding.message for finding in every)
     expected = {f.code: f for f in every if f.part == "train"}
