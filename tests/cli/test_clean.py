@@ -101,9 +101,12 @@ def test_what_weft_clean_did_not_write_is_not_replaced(
     changes.unlink()
     first = command("clean", source, "--output", output)
     assert first.code == 0
+    assert "of an earlier cleaning" not in first.err
     # what an earlier cleaning wrote may be written anew, by other rules, too
     again = command("clean", source, "--output", output, "--keep", "duplicates")
     assert again.code == 0
+    said = f"weft: {output}: of an earlier cleaning; will be replaced"
+    assert again.messages[0] == said
     assert again.lines[-1] != first.lines[-1]
 
 

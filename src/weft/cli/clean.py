@@ -122,7 +122,9 @@ def _place_of(
     is_spread: bool,
     dry_run: bool,
 ) -> "Destination | None":
-    """Return the files to write. Raises UsageError where one is in the way."""
+    """Return the files to write, and say which will be replaced. Raises UsageError where one is in
+    the way.
+    """
     from weft.data.clean.writing import Destination
 
     if output is None:
@@ -130,6 +132,8 @@ def _place_of(
     place = Destination.of(output, changes, read, is_spread)
     if not dry_run:
         place.refuse_existing()
+        if there := " and ".join(str(path) for path in place.texts if path.exists()):
+            remark(f"weft: {there}: of an earlier cleaning; will be replaced")
     return place
 
 
