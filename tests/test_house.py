@@ -231,6 +231,8 @@ ship.ctranslate2: config data folder kernels predict ship
 ship.argos: data folder predict ship
 cluster: cluster data.plain_lines folder
 cluster.tasks: cluster data.check data.crew data.worker folder
+sweep: config data evaluation folder inspection kernels recipes sweep
+sweep.child: __main__
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve
 serve.service: data decoding inspection predict serve
@@ -492,9 +494,9 @@ def test_nothing_unpickles_evaluates_or_splits_lines_at_other_ends() -> None:
         methods = {call.split(".")[-1] for call in calls}
         targets = [t for node in ast.walk(tree) for t in imported(node)]
         loaded = {target.split(".")[0] for target in targets}
-        # one starts the compiler, the other Weft's own processes
-        compiles = name in ("kernels.compiling", "data.crew")
-        refused = PICKLES if compiles else PICKLES | {"subprocess"}
+        # one starts the compiler, the others Weft's own processes
+        starts = name in ("kernels.compiling", "data.crew", "sweep.processes")
+        refused = PICKLES if starts else PICKLES | {"subprocess"}
         bad = calls & RUNS_CODE | methods & {"splitlines"} | loaded & refused
         wrong += [f"{name}: {word}" for word in sorted(bad)]
     assert wrong == []

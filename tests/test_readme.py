@@ -26,6 +26,8 @@ import house  # tools/house.py
 from weft.cli import app
 from weft.cli.command import SECOND_NAMES
 from weft.config import (
+    FOLLOWS_LENGTH,
+    MAY_CHANGE,
     RECIPES,
     SIDES,
     RecurrentSection,
@@ -39,7 +41,6 @@ from weft.kernels.machine import machine_for_use
 from weft.model.attention import AttentionRecord
 from weft.model.transformer import Seq2SeqTransformer, count_parameters
 from weft.recipes.file import load_recipe, recipe_names
-from weft.run.origin import FOLLOWS_LENGTH, MAY_CHANGE
 from weft.tasks.choice import load_trainable
 
 ROOT = Path(__file__).resolve().parents[1]

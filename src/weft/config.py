@@ -579,6 +579,18 @@ RECIPES: dict[str, type[Recipe]] = {
 }
 
 
+# keys that another value may have where a run is continued
+MAY_CHANGE = {
+    "training.max_steps",
+    "training.patience",
+    "training.save_every",
+    "training.parallel",
+    "training.threads",
+}
+# evaluations follow the length of a run, and may change with it
+FOLLOWS_LENGTH = "training.eval_every"
+
+
 def recipe_difference(old: BaseModel, new: BaseModel) -> dict[str, tuple[Any, Any]]:
     """Return the dotted keys whose values differ, each with the old and the new value."""
     before = _flatten(old.model_dump(mode="json"))

@@ -30,6 +30,7 @@ VERBS = [
     "clean",
     "train",
     "finish",
+    "sweep",
     *USES,
     "compare",
     "quantize",
@@ -163,6 +164,8 @@ WITHOUT_MODEL = [
     ["diagnose", "nofolder"],
     ["selfcheck", "nofolder"],
     ["plot", "schedule", "--recipe", "nope", "--output", "x.png"],
+    ["sweep", "nofile.toml"],
+    ["sweep", "rows.toml"],
     ["translate", "writer", "a cat"],
     ["classify", "writer", "a cat"],
     ["generate", "classifier"],
@@ -176,6 +179,7 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
     """
     for text in ("text.tsv", "a.en-de.tsv"):
         (tmp_path / text).write_text("a\tb\n")
+    (tmp_path / "rows.toml").write_text('train = "text.tsv"\nrows.a.model.width = 3\n')
     for name, task in (
         ("writer", "language-modelling"),
         ("classifier", "classification"),
@@ -211,13 +215,8 @@ def test_a_wrong_command_is_answered_before_pytorch_is_loaded(tmp_path: Path) ->
     assert of_verbs["plot"] == of_verbs["trane"] == 2
     assert codes[-4:] == [2, 2, 2, 2]  # a model of another task
     inside = {path.name for path in tmp_path.iterdir()}
-    assert inside == {
-        "text.tsv",
-        "a.en-de.tsv",
-        "writer",
-        "classifier",
-        "translator",
-    }
+    files = {"text.tsv", "a.en-de.tsv", "rows.toml"}
+    assert inside == {*files, "writer", "classifier", "translator"}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The headings, examples and pages of the verbs in the help."""
 
 GROUPS = {
-    "Train a model": ("demo", "check", "clean", "train", "finish"),
+    "Train a model": ("demo", "check", "clean", "train", "finish", "sweep"),
     "Use a model": ("translate", "generate", "classify", "detect", "serve"),
     "Evaluate a model": ("evaluate", "compare", "score"),
     "Look inside": ("inspect", "diagnose", "selfcheck", "plot"),
@@ -35,6 +35,10 @@ EXAMPLES = {
         "weft train pairs.tsv --mono yo=news.txt --output runs/yo",
     ),
     "finish": ("weft finish runs/mine",),
+    "sweep": (
+        "weft sweep widths.toml",
+        "weft sweep widths.toml --table --on test --format latex",
+    ),
     "translate": (
         'weft translate runs/mine "A man is standing."',
         "weft translate runs/mine --input a.txt --output b.txt",
@@ -143,6 +147,7 @@ PAGES = {
     "clean": "docs/checking.md#cleaning",
     "train": "docs/translation.md, docs/classification.md, docs/language-modelling.md; every key: docs/recipes.md",
     "finish": "docs/translation.md#continuing-a-run",
+    "sweep": "docs/sweeps.md",
     "translate": "docs/translation.md#translating, docs/documents.md, docs/scale.md",
     "generate": "docs/language-modelling.md#generating-text",
     "classify": "docs/classification.md#using-it",

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from weft.config import Recipe, recipe_difference
+from weft.config import FOLLOWS_LENGTH, MAY_CHANGE, Recipe, recipe_difference
 from weft.data.train_text import Worth
 from weft.errors import FolderError, UsageError
 from weft.folder import durable
@@ -25,15 +25,6 @@ from weft.run.begun import read_record
 from weft.run.record import ENDED, read_verdict
 from weft.training.checkpoint import Checkpoints
 
-MAY_CHANGE = {
-    "training.max_steps",
-    "training.patience",
-    "training.save_every",
-    "training.parallel",
-    "training.threads",
-}
-# evaluations follow the length of a run, and may change with it
-FOLLOWS_LENGTH = "training.eval_every"
 # in the record of a run that began with --fresh, before the new name of the folder
 SET_ASIDE = "--fresh: an earlier run was set aside as "
 MOST_DIFFERENCES = 8  # shown
