@@ -47,9 +47,10 @@ folder.model_folder: config folder.arrays folder.durable folder.layout folder.ma
 data.home: folder.unfinished
 data.column: data.home
 data.crew:
-data.minhash:
+data.equals:
+data.minhash: data.equals
 data.measures: data.column data.crew data.home data.minhash data.split
-data.held_out: data.measures data.split
+data.held_out: data.equals data.measures data.split
 data.base: data.column
 data.builtin: data.builtin
 data.kept:
@@ -66,13 +67,13 @@ data.formats: data.formats data.languages
 data.train_text: data.languages
 data.corpus: data.base data.column data.formats data.held_out data.languages data.measures data.split data.train_text
 data.dates: data.languages
-data.check: data.base data.check data.column data.corpus data.crew data.dates data.documents data.formats data.home\
- data.labelled data.languages data.measures data.minhash data.numbers data.scripts data.split
-data.clean: config data.base data.check data.clean data.column data.corpus data.crew data.documents data.formats\
- data.home data.labelled data.measures data.split
+data.check: data.base data.check data.column data.corpus data.crew data.dates data.documents data.equals data.formats\
+ data.home data.labelled data.languages data.measures data.minhash data.numbers data.scripts data.split
+data.clean: config data.base data.check data.clean data.column data.corpus data.crew data.documents data.equals\
+ data.formats data.home data.labelled data.measures data.split
 data.clean.writing: data.clean data.corpus data.documents data.formats data.languages folder.durable\
  folder.together
-data.overlap: data.split
+data.overlap: data.equals data.split
 data.kind: data.formats data.train_text
 data.columns: config data.corpus data.formats data.kind
 data.glossary_columns: data.languages
@@ -81,7 +82,7 @@ data.glossary_check: data.formats data.glossary data.glossary_columns
 data.nearness:
 data.numbers: data.dates data.languages
 data.substitution: data.languages
-data.near_index: data.nearness
+data.near_index: data.equals data.nearness
 data.masked: data.nearness
 data.mono: config data.corpus data.formats data.languages data.train_text
 data.memory: data.base data.corpus data.formats data.languages data.near_index data.nearness data.substitution

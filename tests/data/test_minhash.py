@@ -31,7 +31,8 @@ def found(rows: list[tuple[str, str]]) -> dict[int, int]:
     same = np.array([hash(row) % 2**63 for row in rows], np.uint64)
     pairs = candidates(lambda n: bands[:, n], sketches, same)
     near = [are_near(rows[row], rows[other]) for row, other in zip(*pairs, strict=True)]
-    return near_rows(*pairs, np.array(near, np.bool_))
+    repeats = near_rows(*pairs, np.array(near, np.bool_))
+    return dict(zip(*(side.tolist() for side in repeats), strict=True))
 
 
 def test_a_word_exchanged_on_each_side_is_found_and_nothing_else() -> None:

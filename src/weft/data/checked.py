@@ -15,6 +15,7 @@ from weft.errors import FolderError
 from weft.folder.durable import read_json, write_json
 from weft.folder.version import installed_version
 
+_BLOCK = 1 << 16  # numbers that are hashed at a time
 _KEPT = ("severity", "code", "message", "remedy", "count", "part")
 
 
@@ -32,8 +33,9 @@ def key_of(parts: Sequence[ParallelText | None]) -> str:
 def _describe(text: ParallelText) -> list[object]:
     places = sha256()
     for numbers in (text.lines, text.file_of):
-        content = np.asarray(numbers, np.int64)
-        places.update(content.tobytes())
+        for start in range(0, len(numbers), _BLOCK):
+            content = np.asarray(numbers[start : start + _BLOCK], np.int64)
+            places.update(content.data)
     return [
         fingerprint(text),
         places.hexdigest(),

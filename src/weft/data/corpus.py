@@ -122,11 +122,11 @@ class ParallelText(Corpus):
             for file, count in sorted(counts.items())
         ]
 
-    def made(self) -> list[bool]:
-        """Say of each pair whether a machine made its source; nothing where it made none."""
+    def made(self) -> bytes:
+        """Say of each pair whether a machine made its source (1); nothing where it made none."""
         if not any(worth.made for worth in self.worths):
-            return []
-        return [self.worths[file].made for file in self.file_of]
+            return b""
+        return bytes(self.worths[file].made for file in self.file_of)
 
     def where(self, i: int) -> str:
         """Say where pair i stands: `file:line`, of two aligned files in the source; in a file by
@@ -140,7 +140,7 @@ class ParallelText(Corpus):
         """Return the pairs at these indices, in this order, without what reading said of all."""
         if self.measures is None:
             return replace(super().select(indices), coded={})
-        rows = np.fromiter(indices, np.int64)
+        rows = np.array([*indices]) if not isinstance(indices, np.ndarray) else indices
         chosen = super().select(rows)
         return replace(chosen, coded={}, measures=self.measures.at(rows))
 

@@ -5,29 +5,27 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from weft.data.measures import Hashes, Measures, Positions
+from weft.data.equals import Hashes, Positions, later_of_equals, sorted_once
+from weft.data.measures import Measures
 from weft.data.split import GROUP_DIVISORS
 
 Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int32]
+
+_LAST = np.uint64(2**64 - 1)  # in the order, of what is not held out
 
 
 def hold_out_rows(
-    measures: Measures, dev_size: int, test_size: int, made: Sequence[bool] = ()
+    measures: Measures, dev_size: int, test_size: int, made: bytes = b""
 ) -> tuple[Positions, Positions, Positions]:
     """Return the rows of training, dev and test, each in rising order."""
     roots = roots_of([measures.side(n) for n in range(measures.num_sides)])
-    count = len(roots)
-    counted = np.ones(count, np.bool_)
+    counted = np.ones(len(roots), np.bool_)
     if made:
-        counted = ~np.array(made, np.bool_)
-    sizes = np.bincount(roots[counted], minlength=count)
-    last = np.iinfo(np.uint64).max
-    first = np.full(count, last, np.uint64)
-    places = measures.order
-    np.minimum.at(first, roots[counted], places[counted])
-    groups = np.flatnonzero(sizes)
-    by_first = np.argsort(first[groups], kind="stable")
-    order = groups[by_first]
+        counted = np.frombuffer(made, np.uint8) == 0
+    sizes = _sizes_of(roots, counted)
+    order = _in_order(measures.order, roots, counted)
+    order = order[sizes[order] > 0]
     test, order = _take(order, sizes, test_size)
     dev, order = _take(order, sizes, dev_size)
     is_test = _is_in(test, roots)
@@ -39,32 +37,55 @@ def hold_out_rows(
     )
 
 
-def _is_in(groups: Sequence[int], roots: Positions) -> Flags:
+def _sizes_of(roots: Numbers, counted: Flags) -> Numbers:
+    """Count the rows of each group, at its root; elsewhere it is 0."""
+    sizes = counted.astype(np.int32)
+    joined = _joined(roots)
+    np.add.at(sizes, roots[joined], sizes[joined])
+    sizes[joined] = 0
+    return sizes
+
+
+def _in_order(places: Hashes, roots: Numbers, counted: Flags) -> Positions:
+    """Return all rows, roots in the order of the first place that a row of their group has."""
+    first = np.array(places)
+    first[~counted] = _LAST
+    joined = _joined(roots)
+    np.minimum.at(first, roots[joined], first[joined])
+    return np.argsort(first, kind="stable")
+
+
+def _joined(roots: Numbers) -> Positions:
+    """Return the rows that are not their own root, mostly few."""
+    return np.flatnonzero(roots != np.arange(len(roots), dtype=np.int32))
+
+
+def _is_in(groups: Sequence[int], roots: Numbers) -> Flags:
     """Return whether each row is of one of these groups."""
     is_taken = np.zeros(len(roots), np.bool_)
     is_taken[list(groups)] = True
     return is_taken[roots]
 
 
-def roots_of(sides: Sequence[Hashes]) -> Positions:
+def roots_of(sides: Sequence[Hashes]) -> Numbers:
     """Find for each row the smallest among those that it shares a side with, directly or through
     others.
     """
-    count = len(sides[0])
-    groups = [np.unique(side, return_inverse=True)[1] for side in sides]
-    roots = np.arange(count)
+    equals = list(map(later_of_equals, sides))
+    # all others stay alone
+    rows = sorted_once(np.concatenate([row for side in equals for row in side]))
+    roots = np.arange(len(sides[0]), dtype=np.int32)
     while True:
-        before = roots
-        for group in groups:
-            least = np.full(count, count)
-            np.minimum.at(least, group, roots)
-            roots = least[group]
-        roots = roots[roots]
-        if (roots == before).all():
+        before = roots[rows]
+        for later, first in equals:
+            np.minimum.at(roots, first, roots[later])
+            roots[later] = roots[first]
+        roots[rows] = roots[roots[rows]]
+        if (roots[rows] == before).all():
             return roots
 
 
-def _take(order: Positions, sizes: Positions, size: int) -> tuple[list[int], Positions]:
+def _take(order: Positions, sizes: Numbers, size: int) -> tuple[list[int], Positions]:
     """Fill one part with groups from the front; return these, and the groups that are left."""
     taken: list[int] = []
     room = size

@@ -46,7 +46,10 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Measures:
-    """The hashes of rows, each kind in a file of `home`; with `chosen` those of these rows."""
+    """The hashes of rows, each kind in a file of `home`; with `chosen` those of these rows.
+
+    Of all rows they stay on disk, mapped.
+    """
 
     home: Home
     num_sides: int
@@ -82,22 +85,13 @@ class Measures:
 
     @property
     def sketch(self) -> npt.NDArray[np.uint8]:
-        """Return what tells how many words two rows share (rows, SKETCH); of all rows it stays on
-        disk.
-        """
-        mapped = self._map("sketch")
-        if self.chosen is None:
-            return mapped
-        return mapped[self.chosen]
+        """Return what tells how many words two rows share (rows, SKETCH)."""
+        return self._read("sketch")
 
     def _read(self, name: str) -> Any:
-        rows = slice(None) if self.chosen is None else self.chosen
-        mapped = self._map(name)
-        return np.array(mapped[rows])
-
-    def _map(self, name: str) -> Any:
         file = self.home.path / f"{name}.npy"
-        return np.load(file, mmap_mode="r", allow_pickle=False)
+        mapped = np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
+        return mapped if self.chosen is None else mapped[self.chosen]
 
 
 def measure(columns: Sequence[Column], seed: int = _UNORDERED) -> Measures:

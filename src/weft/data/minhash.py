@@ -17,6 +17,8 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from weft.data.equals import later_of_equals
+
 Hashes = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -112,17 +114,14 @@ def candidates(
     rows: list[Positions] = []
     others: list[Positions] = []
     for band in range(BANDS):
-        keys = bands(band)
-        first = first_of_equals(keys)
-        later = np.arange(len(first))
-        is_candidate = (first != later) & (keys != _NONE)
-        is_candidate &= same != same[first]
-        chosen = np.flatnonzero(is_candidate)
-        agreed = sketches[chosen] == sketches[first[chosen]]
+        later, first = later_of_equals(bands(band), _NONE)
+        is_other = same[later] != same[first]
+        later = later[is_other]
+        first = first[is_other]
+        agreed = sketches[later] == sketches[first]
         is_alike = agreed.sum(1) >= _LEAST_AGREED
-        chosen = chosen[is_alike]
-        rows.append(chosen)
-        others.append(first[chosen])
+        rows.append(later[is_alike])
+        others.append(first[is_alike])
     return _each_once(np.concatenate(rows), np.concatenate(others))
 
 
@@ -140,29 +139,12 @@ def _each_once(rows: Positions, others: Positions) -> tuple[Positions, Positions
 
 def near_rows(
     rows: Positions, others: Positions, are_near: npt.NDArray[np.bool_]
-) -> dict[int, int]:
-    """Return the rows that are near an earlier one, and the first such; of candidates that were
-    compared.
+) -> tuple[Positions, Positions]:
+    """Return the rows that are near an earlier one, in their order, and the first that was found
+    for each; of candidates that were compared.
     """
-    near: dict[int, int] = {}
-    chosen = np.flatnonzero(are_near)
-    for place in chosen.tolist():
-        row = int(rows[place])
-        near.setdefault(row, int(others[place]))
-    return near
-
-
-def first_of_equals(keys: Hashes) -> Positions:
-    """Find for each row the first that has the same key."""
-    order = np.argsort(keys, kind="stable")
-    in_order = keys[order]
-    place = np.arange(len(order))
-    is_same = in_order[1:] == in_order[:-1]
-    place[1:][is_same] = 0
-    begins = np.maximum.accumulate(place)
-    first = np.empty(len(order), np.int64)
-    first[order] = order[begins]
-    return first
+    near, places = np.unique(rows[are_near], return_index=True)
+    return near, others[are_near][places]
 
 
 def are_near(one: Sequence[str], other: Sequence[str]) -> bool:

@@ -13,6 +13,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.data.equals import sorted_once
 from weft.data.nearness import (
     Places,
     Words,
@@ -108,7 +109,7 @@ class NearIndex:
         latest.
         """
         end_of_text = self.starts[:0]
-        keys = _sorted_once(_keys(query, end_of_text, self.num_keys))
+        keys = sorted_once(_keys(query, end_of_text, self.num_keys))
         stops = self.first[keys + 1]
         sizes = stops - self.first[keys]
         order = np.argsort(sizes, kind="stable")
@@ -141,7 +142,7 @@ class NearIndex:
         stops = np.arange(0, count + _BLOCK, _BLOCK)
         bounds = np.searchsorted(self.starts, stops, side="right") - 1
         bounds[-1] = len(self)
-        for first, last in pairwise(_sorted_once(bounds).tolist()):
+        for first, last in pairwise(sorted_once(bounds).tolist()):
             starts = self.starts[first : last + 1]
             begin = starts[0]
             words = self.words[begin : starts[-1]]
@@ -149,7 +150,7 @@ class NearIndex:
             keys = _keys(words, ends, self.num_keys)
             rows = np.arange(first, last)
             rows = np.repeat(rows, np.diff(starts))
-            both = _sorted_once(keys << 32 | rows)
+            both = sorted_once(keys << 32 | rows)
             keys = both >> 32
             yield keys, both.astype(np.int32)  # the lower half
 
@@ -197,13 +198,6 @@ def _length_ratios(length: int, least: float) -> Floats:
     ratios[ratios < least] = 0
     ratios[lengths > _MOST_WORDS] = 0
     return ratios.astype(np.float32)
-
-
-def _sorted_once(numbers: Places) -> Places:
-    """Return numbers in their order, each once; of NumPy's own ways some are slow."""
-    ordered = np.sort(numbers)
-    is_new = ordered[1:] != ordered[:-1]
-    return ordered[np.append(True, is_new)]
 
 
 def _num_keys(count: int) -> int:

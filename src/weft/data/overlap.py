@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from weft.data.equals import sorted_once
 from weft.data.split import fold
 from weft.errors import FolderError
 
@@ -28,7 +29,12 @@ class TextHashes:
     @classmethod
     def of(cls, rows: Iterable[Sequence[str]]) -> "TextHashes":
         """Hash a text's rows."""
-        return cls(np.unique(_hashes(rows)))
+        return cls.of_hashes(_hashes(rows))
+
+    @classmethod
+    def of_hashes(cls, hashes: Hashes) -> "TextHashes":
+        """Return those of rows that are hashed already."""
+        return cls(sorted_once(hashes))
 
     @classmethod
     def load(cls, path: Path) -> "TextHashes":

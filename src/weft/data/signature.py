@@ -39,13 +39,13 @@ def signature(
 
 def signature_of(hashed: npt.NDArray[np.uint64]) -> str:
     """Write the same of rows whose hashes are known, two big-endian numbers each (rows, 2)."""
-    high = hashed[:, 0]
-    low = hashed[:, 1]
-    order = np.lexsort((low, high))
-    in_order = hashed[order]
-    data = _short([in_order.tobytes()])
-    as_given = _short([hashed.tobytes()])
-    return f"data:{data}|rules:{RULES}|order:{as_given}"
+    together = np.ascontiguousarray(hashed)
+    as_bytes = together.view("S16")
+    as_bytes = as_bytes.ravel()
+    in_order = np.sort(as_bytes)
+    data = _short_of(in_order)
+    order = _short_of(as_bytes)
+    return f"data:{data}|rules:{RULES}|order:{order}"
 
 
 def _hash_tokenizer(tokenizer: Tokenizer) -> bytes:
@@ -58,3 +58,9 @@ def _hash_tokenizer(tokenizer: Tokenizer) -> bytes:
 
 def _short(hashes: Iterable[bytes]) -> str:
     return sha256(b"".join(hashes)).hexdigest()[:_SHOWN]
+
+
+def _short_of(hashes: npt.NDArray[np.bytes_]) -> str:
+    """Return the same of hashes in an array."""
+    content = hashes.view(np.uint8)
+    return sha256(content.data).hexdigest()[:_SHOWN]

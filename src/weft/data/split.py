@@ -83,7 +83,7 @@ def hold_out(
     dev_size: int,
     test_size: int,
     seed: int,
-    made: Sequence[bool] = (),
+    made: Sequence[int] = (),
     is_one: bool = False,
 ) -> tuple[list[int], list[int], list[int]]:
     """Divide the pairs: return the indices of training, dev and test pairs, each in rising order.

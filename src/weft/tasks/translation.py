@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from weft.config import (
     LimitingKey,
     PairsSection,
@@ -251,7 +249,7 @@ class Translation(Task[TranslationRecipe, ParallelText]):
     def hashes(cls, text: ParallelText) -> TextHashes:
         if text.measures is None:
             return super().hashes(text)
-        return TextHashes(np.unique(text.measures.row))
+        return TextHashes.of_hashes(text.measures.row)
 
     def texts_by_language(
         self, text: ParallelText

@@ -3,16 +3,19 @@
 import random
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from weft.data import crew
 from weft.data.builtin import everyday
+from weft.data.check import pairs as pair_checks
 from weft.data.check import stretches
 from weft.data.check.finding import Finding
-from weft.data.check.pairs import CLOSE
+from weft.data.check.pairs import CLOSE, PairText
 from weft.data.check.parts import examine_pairs
-from weft.data.corpus import ParallelText, read_pairs, split_off
+from weft.data.corpus import ParallelText, from_pairs, read_pairs, split_off
 from weft.data.signature import signature
 from weft.data.texts import text_signature
 
@@ -121,6 +124,23 @@ def test_some_stretches_of_a_larger_text_are_looked_at_closely(
                 assert f"{len(close)}" in finding.message
                 assert "looked at for this" in finding.message
         assert found == {c: f for c, f in expected.items() if c not in CLOSE}
+
+
+@pytest.mark.parametrize("times", [19, 20, 25, 60])
+def test_a_text_beside_many_others_is_found_by_hashes(times: int) -> None:
+    pairs = [(f"source {n}", "the same") for n in range(times)] * 2
+    pairs += [("another", f"target {n}") for n in range(60)]
+    pairs += [(f"other {n}", f"different {n % 150}") for n in range(190)]
+    text = from_pairs(pairs, "pairs", "de", "en")
+    held = PairText(text)
+    sides = [measures.hash_texts(words.folded) for words in (held.src, held.tgt)]
+    both = zip(held.src.folded, held.tgt.folded, strict=True)
+    hashes: Any = SimpleNamespace(
+        row=measures.hash_texts(map("\t".join, both)), side=sides.__getitem__
+    )
+    found = list(stretches._one_text(hashes, held.rows))
+    assert found == list(pair_checks._one_text(held))
+    assert len(found) == 1 + (times > 27)
 
 
 def test_what_a_process_cannot_do_is_done_here(

@@ -11,6 +11,7 @@ from weft.data.crew import Task, work
 from weft.data.home import Home, told_of_disk
 from weft.data.measures import (
     Measures,
+    Positions,
     describe,
     open_column,
     stretches,
@@ -26,15 +27,19 @@ STRETCH = 10_000  # candidates of a task
 _CANDIDATES = "candidates.npy"
 
 
-def near_pairs(columns: Sequence[Column], measures: Measures) -> dict[int, int]:
-    """Find the rows that say nearly what an earlier one says, and return that."""
+def near_pairs(
+    columns: Sequence[Column], measures: Measures
+) -> tuple[Positions, Positions]:
+    """Find the rows that say nearly what an earlier one says, in their order; return them, and
+    that.
+    """
     rows, others = candidates(
         measures.band,
         measures.sketch,
         measures.row,
     )
     if not len(rows):
-        return {}
+        return rows, others
     home = Home()
     pairs = np.stack([rows, others], 1)
     with told_of_disk():

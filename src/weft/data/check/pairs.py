@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,13 @@ from weft.data.check.finding import (
 )
 from weft.data.check.language_identification import look_at_languages
 from weft.data.check.numbers import contradiction
-from weft.data.check.repeats import Near, conflicts, near_repeats, repeats
+from weft.data.check.repeats import (
+    Near,
+    Repeats,
+    conflicts,
+    near_repeats,
+    repeats,
+)
 from weft.data.check.sides import SideModel, Sides, judge_sides
 from weft.data.check.words import Vocabulary, Words
 from weft.data.check.writing import (
@@ -319,33 +325,32 @@ def _repeated(pairs: PairText) -> Iterator[Finding]:
     """
     src = pairs.src.folded
     tgt = pairs.tgt.folded
-    again = dict(zip(*repeats(zip(src, tgt, strict=True)), strict=True))
+    again = repeats(zip(src, tgt, strict=True))
+    known = set(again.rows)
     near_src = near_repeats(pairs.src)
     near_tgt = near_repeats(pairs.tgt)
-    candidates = sorted((near_src.keys() | near_tgt.keys()) - again.keys())
+    candidates = sorted((near_src.keys() | near_tgt.keys()) - known)
     near = [i for i in candidates if _is_near(pairs, near_src, near_tgt, i)]
-    several = [i for i in conflicts(src, tgt) if i not in again]
-    yield from about_repeats(pairs.rows, again, near, near_tgt | near_src, several)
+    near_to = near_tgt | near_src
+    first = [near_to[i] for i in near]
+    several = [i for i in conflicts(src, tgt) if i not in known]
+    yield from about_repeats(pairs.rows, again, Repeats(near, first), several)
 
 
 def about_repeats(
-    rows: Rows,
-    again: Mapping[int, int],
-    near: Collection[int],
-    near_to: Near,
-    several: Sequence[int],
+    rows: Rows, again: Repeats, near: Repeats, several: Sequence[int]
 ) -> Iterator[Finding]:
-    """Report pairs that occur `again`, each with the first; those `near` an earlier one; and those
-    whose source has another translation before.
+    """Report pairs that occur `again`; those `near` an earlier one; and those whose source has
+    another translation before.
     """
     remedy = "remove duplicates, unless they should have more weight in training"
     what = "the pair has occurred before"
-    first = rows.first_at(again)
-    yield from rows.shares(list(again), "duplicates", what, remedy, 0.2, evidence=first)
+    first = rows.first_at(again.shown())
+    yield from rows.shares(again.rows, "duplicates", what, remedy, 0.2, evidence=first)
     what = "the pair has occurred before, with a word different"
-    first = rows.first_at(near_to)
+    first = rows.first_at(near.shown())
     yield from rows.shares(
-        list(near), "near-duplicates", what, remedy, 0.2, evidence=first
+        near.rows, "near-duplicates", what, remedy, 0.2, evidence=first
     )
     what = "the source has occurred before with another translation"
     remedy = "nothing to do if both are right; the model will give one of them"

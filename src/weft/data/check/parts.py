@@ -22,6 +22,7 @@ from weft.data.check.stretches import look_over_large
 from weft.data.check.words import Vocabulary, Words
 from weft.data.corpus import ParallelText, measured
 from weft.data.documents import Documents
+from weft.data.equals import Hashes, Positions, places_of, sorted_once
 from weft.data.labelled import LabelledText, label_counts
 from weft.data.measures import hash_texts
 from weft.data.split import fold
@@ -74,23 +75,31 @@ class LargeView:
 
     def overlap(self, view: View) -> Overlap:
         """Find the rows of `view` that occur in this text."""
-        own = self.measures.row
-        order = np.argsort(own, kind="stable")
         hashes = hash_texts(map("\t".join, view.folded))
+        shared, own = _shared_hashes(self.measures.row, hashes)
+        order = np.argsort(own, kind="stable")
         begins = np.searchsorted(own, hashes, sorter=order)
         ends = np.searchsorted(own, hashes, "right", sorter=order)
         folded = np.flatnonzero(ends > begins).tolist()
         exact = []
         for i in folded:
-            places = order[begins[i] : ends[i]].tolist()
+            places = shared[order[begins[i] : ends[i]]].tolist()
             if any(self.rows.show(j) == view.texts[i] for j in places):
                 exact.append(i)
         has_side = np.zeros(len(hashes), np.bool_)
         for number, side in enumerate(zip(*view.folded, strict=True)):
-            has_side |= np.isin(hash_texts(side), self.measures.side(number))
+            of_side = hash_texts(side)
+            _, own = _shared_hashes(self.measures.side(number), of_side)
+            has_side |= np.isin(of_side, own)
         has_side[folded] = False
-        first = order[begins[folded]].tolist()
+        first = shared[order[begins[folded]]].tolist()
         return Overlap(exact, folded, first, np.flatnonzero(has_side).tolist())
+
+
+def _shared_hashes(many: Hashes, few: Hashes) -> tuple[Positions, Hashes]:
+    """Return the places at which `many` hashes are among `few`, and those that stand there."""
+    places = places_of(sorted_once(few), many)
+    return places, many[places]
 
 
 def overlap(other: View | LargeView, view: View) -> Overlap:

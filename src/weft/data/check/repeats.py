@@ -9,9 +9,11 @@ each other; no two need be compared.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from weft.data.check.finding import NUM_EXAMPLES
 from weft.data.check.words import GOLDEN, Hashes, Ids, Words, mixed
 
 Near = dict[int, int]  # from a text to an earlier one that is like it
@@ -27,10 +29,20 @@ _BASE = GOLDEN
 _INVERSE = np.uint64(pow(_BASE, -1, 2**64))
 
 
-def repeats(keys: Iterable[object]) -> tuple[list[int], list[int]]:
-    """Find the rows whose key has occurred before; return them, and for each the row where its key
-    occurred first.
-    """
+class Repeats(NamedTuple):
+    """Rows that repeat earlier ones, in their order, and for each the first such."""
+
+    rows: list[int]
+    first: list[int]
+
+    def shown(self) -> Near:
+        """Return those that a finding shows."""
+        some = zip(self.rows[:NUM_EXAMPLES], self.first, strict=False)
+        return dict(some)
+
+
+def repeats(keys: Iterable[object]) -> Repeats:
+    """Find the rows whose key has occurred before, and where it occurred first."""
     first: dict[object, int] = {}
     again, before = [], []
     for index, key in enumerate(keys):
@@ -38,7 +50,7 @@ def repeats(keys: Iterable[object]) -> tuple[list[int], list[int]]:
         if other != index:
             again.append(index)
             before.append(other)
-    return again, before
+    return Repeats(again, before)
 
 
 def near_repeats(words: Words) -> Near:

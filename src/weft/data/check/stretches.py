@@ -6,7 +6,7 @@ of its languages and scripts. What concerns rows far from each other is found by
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,13 @@ from weft.data.check.pairs import (
     look_at_sides,
     look_at_writing,
 )
+from weft.data.check.repeats import Repeats
 from weft.data.check.sides import SideModel
 from weft.data.check.writing import stride_of
 from weft.data.column import Column
 from weft.data.corpus import ParallelText
 from weft.data.crew import Portable, Task, work
+from weft.data.equals import Hashes, later_of_equals
 from weft.data.home import Home, told_of_disk
 from weft.data.measures import (
     Measures,
@@ -53,7 +55,6 @@ from weft.data.measures import (
     open_stretch,
     stretches,
 )
-from weft.data.minhash import first_of_equals
 
 STRETCH = 25_000  # rows of a task
 # rows of a text that are looked at closely, in stretches from its first row to its last
@@ -287,30 +288,42 @@ def _joined(parts: Sequence[Finding], rows: Rows) -> Finding:
 
 def _repeated(text: ParallelText, measures: Measures, rows: Rows) -> Iterator[Finding]:
     """Find pairs that occur again, or nearly, and sources with several translations."""
-    same = measures.row
-    again = _again(same)
-    near = near_pairs(columns_of(text), measures)
-    near = {row: near[row] for row in sorted(near) if row not in again}
-    src, tgt = measures.side(0), measures.side(1)
-    several = [row for row, first in _again(src).items() if tgt[row] != tgt[first]]
-    several = [row for row in several if row not in again]
-    yield from about_repeats(rows, again, near, near, several)
-
-
-def _again(hashes: "np.ndarray[Any, np.dtype[np.uint64]]") -> Mapping[int, int]:
-    """Find the rows whose hash has occurred before, in their order, and where it did first."""
-    first = first_of_equals(hashes)
-    later = np.flatnonzero(first != np.arange(len(first)))
-    return dict(zip(later.tolist(), first[later].tolist(), strict=True))
+    again, first = later_of_equals(measures.row)
+    near, near_to = near_pairs(columns_of(text), measures)
+    is_new = ~np.isin(near, again)
+    later, before = later_of_equals(measures.side(0))
+    tgt = measures.side(1)
+    several = np.setdiff1d(later[tgt[later] != tgt[before]], again, assume_unique=True)
+    yield from about_repeats(
+        rows,
+        Repeats(again.tolist(), first.tolist()),
+        Repeats(near[is_new].tolist(), near_to[is_new].tolist()),
+        several.tolist(),
+    )
 
 
 def _one_text(measures: Measures, rows: Rows) -> Iterator[Finding]:
     """Find a text that stands beside many different ones on the other side."""
-    _, distinct = np.unique(measures.row, return_index=True)
+    is_distinct = np.ones(rows.size, np.bool_)
+    is_distinct[later_of_equals(measures.row)[0]] = False
     for name, side, others in (("target", 1, "sources"), ("source", 0, "targets")):
         hashes = measures.side(side)
-        texts, counts = np.unique(hashes[distinct], return_counts=True)
-        times = int(counts.max())
+        distinct = hashes[is_distinct]
+        distinct.sort()
+        one, times = _most_frequent(distinct)
         if times >= MANY and times > MUCH * len(distinct):
-            found = np.flatnonzero(hashes == texts[counts.argmax()]).tolist()
+            found = np.flatnonzero(hashes == one).tolist()
             yield from about_one_text(rows, name, others, times, found)
+
+
+def _most_frequent(ordered: Hashes) -> tuple[np.uint64, int]:
+    """Return which of sorted hashes is there most often, and how often, if it is more than MUCH of
+    them.
+    """
+    # so long a run has one of these places
+    every = max(int(MUCH * len(ordered)), 1)
+    some = np.unique(ordered[::every])
+    begins = np.searchsorted(ordered, some)
+    counts = np.searchsorted(ordered, some, "right") - begins
+    place = counts.argmax()
+    return some[place], int(counts[place])

@@ -32,6 +32,7 @@ from weft.data.corpus import (
     open_pairs,
     split_at_comma,
 )
+from weft.data.equals import places_of, sorted_once
 from weft.data.formats.aligned import read_padded
 from weft.data.formats.pairs import OpenPairs
 from weft.data.formats.row import BOTH_EMPTY, EMPTY_LINE, PairRow, on_one_line
@@ -201,7 +202,7 @@ class _Cleaner:
         self.text = text = measured(self.text)
         if text.measures is not None:
             hashes = hash_texts(map("\t".join, folded))
-            found = np.flatnonzero(np.isin(text.measures.row, hashes)).tolist()
+            found = places_of(sorted_once(hashes), text.measures.row).tolist()
         else:
             held = set(folded)
             pairs = enumerate(zip(text.src, text.tgt, strict=True))
