@@ -1,6 +1,7 @@
 """A column on disk is the sequence that a list is."""
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,8 @@ def test_a_column_reads_as_the_list_does(
             assert found[part] == expected[part]
         encoded = [text.encode("utf-8", "surrogatepass") for text in expected]
         assert found.size == sum(map(len, encoded))
+        assert found.num_characters == sum(map(len, expected))
+        assert list(chain.from_iterable(found.contents())) == encoded
         with pytest.raises(IndexError):
             found[len(expected)]
 

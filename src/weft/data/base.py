@@ -11,6 +11,7 @@ import numpy as np
 from weft.data.column import LARGE, Column
 
 C = TypeVar("C", bound="Corpus")
+_BYTES = 256  # different ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +68,10 @@ class Corpus:
 def _picked(values: Any, order: Sequence[int]) -> Any:
     """Return the values at these places."""
     if isinstance(values, Column):
-        return values.at(np.asarray(order, np.int64))
+        return values.at(np.asarray(order))
     if isinstance(values, array):
-        numbers = np.frombuffer(values, np.int32)
-        chosen = numbers[np.asarray(order)]
-        return array("i", chosen.tobytes())
+        chosen = np.asarray(values)[order]
+        return array(values.typecode, chosen.tobytes())
     return [values[i] for i in order]
 
 
@@ -86,8 +86,8 @@ def join(parts: Sequence[C], **own: Any) -> C:
             joined[name] = [value for part in parts for value in getattr(part, name)]
     files: list[str] = []
     total = sum(map(len, parts))
-    lines = _of_size(total)
-    file_of = _of_size(total)
+    lines = numbers((), total)
+    file_of = numbers((), total, sum(len(part.files) for part in parts))
     dropped = Counter[str]()
     for part in parts:
         joined["notes"].extend(part.notes)
@@ -104,16 +104,17 @@ def join(parts: Sequence[C], **own: Any) -> C:
     return replace(parts[0], **joined)
 
 
-def numbers(values: Iterable[int], count: int) -> MutableSequence[int]:
-    """Return a number for each of `count` rows: as a list, or an array where rows are many."""
-    held = _of_size(count)
+def numbers(
+    values: Iterable[int], count: int, kinds: int = 2**31
+) -> MutableSequence[int]:
+    """Return a number for each of `count` rows: as a list, or an array where rows are many, of
+    bytes where there are few `kinds` of numbers.
+    """
+    held: MutableSequence[int] = []
+    if count >= LARGE:
+        held = array("B" if kinds <= _BYTES else "i")
     held.extend(values)
     return held
-
-
-def _of_size(count: int) -> MutableSequence[int]:
-    """Return an empty sequence for so many numbers."""
-    return array("i") if count >= LARGE else []
 
 
 def spread(count: int, most: int) -> list[int]:

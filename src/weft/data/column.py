@@ -6,8 +6,8 @@ column is written once, and read by the process that wrote it and by others of t
 
 import threading
 import weakref
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import overload
 
@@ -17,10 +17,13 @@ import numpy.typing as npt
 from weft.data.home import Home, told_of_disk
 
 Positions = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
 
 LARGE = 100_000  # rows; fewer are kept in memory
 _BLOCK = 4096  # rows that are read at a time
-_SPARSE = 8  # rows of the file for each one that is asked for: then each is read alone
+# rows of the file, or bytes, for each that is asked for: then each row is read alone
+_SPARSE = 8
+_BOUND = np.dtype(np.int64)
 
 
 class Column(Sequence[str]):
@@ -30,21 +33,20 @@ class Column(Sequence[str]):
     """
 
     def __init__(
-        self, path: Path, rows: Positions | None = None, home: object = None
+        self, path: Path, rows: Rows | None = None, home: object = None
     ) -> None:
-        """Open the file that a `ColumnWriter` wrote."""
+        """Open the files that a `ColumnWriter` wrote."""
         self.path = path
         self.rows = rows
         self._home = home
-        self._bounds: Positions = np.load(
-            path.with_suffix(".npy"), mmap_mode="r", allow_pickle=False
-        )
-        self._file = path.open("rb")
-        self._lock = threading.Lock()
-        weakref.finalize(self, self._file.close)
+        self._texts = _Bytes(path)
+        self._bounds = _Bytes(_bounds_beside(path))
 
     def __len__(self) -> int:
-        return len(self._bounds) - 1 if self.rows is None else len(self.rows)
+        if self.rows is not None:
+            return len(self.rows)
+        num_bounds = self._bounds.size // _BOUND.itemsize
+        return num_bounds - 1
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -54,98 +56,167 @@ class Column(Sequence[str]):
     def __getitem__(self, place: int | slice) -> str | list[str]:
         """Read one text, or those of a slice."""
         if isinstance(place, slice):
-            return list(self._read(range(len(self))[place]))
+            places = range(len(self))
+            contents = self._contents(places[place])
+            return list(_decoded(contents))
         row = range(len(self))[place]
         if self.rows is not None:
             row = int(self.rows[row])
-        start = int(self._bounds[row])
-        end = int(self._bounds[row + 1])
-        return _decode(self._bytes(start, end))
+        bounds = self._bounds_from(row, row + 1)
+        content = self._texts.read(*bounds.tolist())
+        return _decode(content)
 
     def __iter__(self) -> Iterator[str]:
-        places = range(len(self))
-        yield from self._read(places)
+        return _decoded(self.contents())
 
     def at(self, places: npt.NDArray[np.integer]) -> "Column":
         """Return the texts at these places, in this order, as another column of the file."""
-        rows = places.astype(np.int64)
+        rows = places.astype(np.int32, copy=False)
         if self.rows is not None:
             rows = self.rows[rows]
         return Column(self.path, rows, self._home)
 
+    def contents(self) -> Iterator[list[bytes]]:
+        """Yield the UTF-8 of all texts, some at a time."""
+        return self._contents(range(len(self)))
+
     @property
     def size(self) -> int:
         """Count the bytes of all texts, without reading them."""
-        if self.rows is None:
-            return int(self._bounds[-1])
-        starts = self._bounds[self.rows]
-        ends = self._bounds[self.rows + 1]
-        return int((ends - starts).sum())
+        spans = self._spans(range(len(self)))
+        return sum(int((ends - starts).sum()) for starts, ends in spans)
 
-    def _read(self, places: range) -> Iterator[str]:
-        """Read the texts at some places, block by block."""
+    @property
+    def num_characters(self) -> int:
+        """Count the characters of all texts."""
+        return sum(_count_characters(b"".join(some)) for some in self.contents())
+
+    def _contents(self, places: range) -> Iterator[list[bytes]]:
+        """Yield the UTF-8 of the texts at some places, block by block."""
+        for starts, ends in self._spans(places):
+            first = int(starts.min())
+            last = int(ends.max())
+            size = int((ends - starts).sum())
+            if last - first > _SPARSE * size:
+                spans = _pairs(starts, ends)
+                yield [self._texts.read(start, end) for start, end in spans]
+                continue
+            # with what stands between them
+            content = self._texts.read(first, last)
+            spans = _pairs(starts - first, ends - first)
+            yield [content[start:end] for start, end in spans]
+
+    def _spans(self, places: range) -> Iterator[tuple[Positions, Positions]]:
+        """Yield where the texts at some places begin in the file, and where they end, block by
+        block.
+        """
         for start in range(0, len(places), _BLOCK):
             end = start + _BLOCK
-            part = places[start:end]
-            rows = np.arange(part.start, part.stop, part.step)
-            if self.rows is not None:
-                rows = self.rows[rows]
-            if rows.max() - rows.min() < _SPARSE * len(rows):
-                yield from self._read_together(rows)
-            else:
-                yield from map(self.__getitem__, part)
+            rows = self._rows_at(places[start:end])
+            first = int(rows.min())
+            last = int(rows.max())
+            if last - first > _SPARSE * len(rows):
+                each = [self._bounds_from(row, row + 1) for row in rows.tolist()]
+                starts, ends = np.transpose(each)
+                yield starts, ends
+                continue
+            bounds = self._bounds_from(first, last + 1)
+            rows = rows - first
+            yield bounds[rows], bounds[rows + 1]
 
-    def _bytes(self, start: int, end: int) -> bytes:
+    def _rows_at(self, places: range) -> npt.NDArray[np.integer]:
+        """Return the rows of the file at some places."""
+        each = np.arange(places.start, places.stop, places.step)
+        return each if self.rows is None else self.rows[each]
+
+    def _bounds_from(self, first: int, last: int) -> Positions:
+        """Read where rows begin, from one to another; they end where the next begins."""
+        size = _BOUND.itemsize
+        begin = first * size
+        end = (last + 1) * size
+        content = self._bounds.read(begin, end)
+        return np.frombuffer(content, _BOUND)
+
+
+def _pairs(starts: Positions, ends: Positions) -> Iterator[tuple[int, int]]:
+    return zip(starts.tolist(), ends.tolist(), strict=True)
+
+
+class _Bytes:
+    """The bytes of a file, read by any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.size = path.stat().st_size
+        self._file = path.open("rb")
+        self._lock = threading.Lock()
+        close = self._file.close
+        weakref.finalize(self, close)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Read the bytes from one place to another."""
         with self._lock:
             self._file.seek(start)
             return self._file.read(end - start)
 
-    def _read_together(self, rows: Positions) -> Iterator[str]:
-        """Read rows of the file, and what stands between them, at once."""
-        first = int(rows.min())
-        last = int(rows.max())
-        bounds = self._bounds[first : last + 2]
-        begin = int(bounds[0])
-        content = self._bytes(begin, int(bounds[-1]))
-        places = rows - first
-        starts = bounds[places] - begin
-        ends = bounds[places + 1] - begin
-        spans = zip(starts.tolist(), ends.tolist(), strict=True)
-        for start, end in spans:
-            yield _decode(content[start:end])
+
+def _bounds_beside(path: Path) -> Path:
+    """Return the file that says where the texts of another begin, and where the last ends."""
+    return path.with_suffix(".bounds")
 
 
 def _decode(content: bytes) -> str:
     return content.decode("utf-8", "surrogatepass")
 
 
+def _decoded(contents: Iterable[list[bytes]]) -> Iterator[str]:
+    each = chain.from_iterable(contents)
+    return map(_decode, each)
+
+
+def _count_characters(content: bytes) -> int:
+    """Count characters of UTF-8: the bytes that begin one."""
+    octets = np.frombuffer(content, np.uint8)
+    are_first = octets & 0xC0 != 0x80
+    return int(np.count_nonzero(are_first))
+
+
+def encoded(texts: Sequence[str]) -> Iterator[list[bytes]]:
+    """Yield the UTF-8 of texts, some at a time."""
+    if isinstance(texts, Column):
+        yield from texts.contents()
+        return
+    for start in range(0, len(texts), _BLOCK):
+        end = start + _BLOCK
+        yield [text.encode("utf-8", "surrogatepass") for text in texts[start:end]]
+
+
 class ColumnWriter:
-    """The file of a column while it grows."""
+    """The files of a column while they grow."""
 
     def __init__(self, path: Path, home: object = None) -> None:
         self._path = path
         self._home = home
+        self._end = 0
         with told_of_disk():
-            self._file = path.open("wb")
-        self._lens = array("I")
+            self._texts = path.open("wb")
+            self._bounds = _bounds_beside(path).open("wb")
+            self._bounds.write(bytes(_BOUND.itemsize))
 
     def extend(self, texts: Iterable[str]) -> None:
         """Write texts behind those that are there."""
         contents = [text.encode("utf-8", "surrogatepass") for text in texts]
-        lens = map(len, contents)
+        lens = list(map(len, contents))
+        ends = self._end + np.cumsum(lens, dtype=_BOUND)
+        self._end += sum(lens)
         with told_of_disk():
-            self._file.write(b"".join(contents))
-        self._lens.extend(lens)
+            self._texts.write(b"".join(contents))
+            self._bounds.write(ends.tobytes())
 
     def close(self) -> Column:
-        """End the file, and open it as a column."""
-        lens = np.frombuffer(self._lens, np.uint32)
-        bounds = np.zeros(len(lens) + 1, np.int64)
-        np.cumsum(lens, out=bounds[1:])
-        path = self._path.with_suffix(".npy")
+        """End the files, and open them as a column."""
         with told_of_disk():
-            self._file.close()
-            np.save(path, bounds, allow_pickle=False)
+            self._texts.close()
+            self._bounds.close()
         return Column(self._path, home=self._home)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from itertools import accumulate, repeat
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ import numpy as np
 from weft.console import stages
 from weft.data import languages, split
 from weft.data.base import Corpus, join, numbers, reasons
-from weft.data.column import Column, Growing, joined_texts
+from weft.data.column import Column, Growing, encoded, joined_texts
 from weft.data.formats.aligned import open_aligned
 from weft.data.formats.filenames import from_name, from_two_names, pair_from_name
 from weft.data.formats.lines import read_lines, read_lines_within
@@ -138,11 +138,14 @@ class ParallelText(Corpus):
 
     def select(self, indices: Iterable[int]) -> Self:
         """Return the pairs at these indices, in this order, without what reading said of all."""
-        if self.measures is None:
+        if not self.is_large:
             return replace(super().select(indices), coded={})
-        rows = np.array([*indices]) if not isinstance(indices, np.ndarray) else indices
-        chosen = super().select(rows)
-        return replace(chosen, coded={}, measures=self.measures.at(rows))
+        if not isinstance(indices, np.ndarray):
+            indices = list(indices)
+        # one array, which columns and measures share
+        rows = np.asarray(indices, np.int32)
+        measures = self.measures and self.measures.at(rows)
+        return replace(super().select(rows), coded={}, measures=measures)
 
 
 @dataclass(frozen=True)
@@ -286,10 +289,8 @@ def fingerprint(text: ParallelText) -> str:
         counts = Counter(text.file_of)
         of_files = [(*text.pairs[file], n) for file, n in sorted(counts.items())]
         digest.update(repr(of_files).encode())
-    for side in (text.src, text.tgt):
-        for start in range(0, len(side), 10_000):
-            block = "\n".join(side[start : start + 10_000]) + "\n"
-            digest.update(block.encode("utf-8", "surrogatepass"))
+    for some in chain(encoded(text.src), encoded(text.tgt)):
+        digest.update(b"\n".join([*some, b""]))
     return digest.hexdigest()
 
 
@@ -401,7 +402,7 @@ def _keep(
         tgt=tgt,
         lines=numbers(lines, len(src)),
         files=files,
-        file_of=numbers(repeat(0, len(src)), len(src)),
+        file_of=numbers(repeat(0, len(src)), len(src), 1),
         dropped=dict(dropped),
         notes=[f"{where}: {note}" for note in notes],
         src_lang=pair[0],

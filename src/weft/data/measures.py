@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from weft.data.column import Column
+from weft.data.column import Column, Rows
 from weft.data.crew import Portable, Task, work
 from weft.data.home import Home, told_of_disk
 from weft.data.minhash import BANDS, SKETCH, sketch
@@ -53,9 +53,9 @@ class Measures:
 
     home: Home
     num_sides: int
-    chosen: Positions | None = None
+    chosen: Rows | None = None
 
-    def at(self, rows: Positions) -> "Measures":
+    def at(self, rows: Rows) -> "Measures":
         """Return those of some rows."""
         chosen = rows if self.chosen is None else self.chosen[rows]
         return Measures(self.home, self.num_sides, chosen)

@@ -13,6 +13,7 @@ from torch import nn
 from weft.config import Recipe, TrainingSection, size_keys
 from weft.console import stages
 from weft.data.base import Corpus
+from weft.data.column import Column
 from weft.data.texts import Texts
 from weft.errors import UsageError, WeftError
 from weft.folder.layout import RunFolder
@@ -347,4 +348,9 @@ def largest_place(batches: AnyBatches[Any]) -> int:
 
 
 def _num_characters(text: Corpus) -> int:
-    return sum(len(cell) for row in text.rows() for cell in row)
+    total = 0
+    for name in text.COLUMNS:
+        column = getattr(text, name)
+        is_on_disk = isinstance(column, Column)
+        total += column.num_characters if is_on_disk else sum(map(len, column))
+    return total

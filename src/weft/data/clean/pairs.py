@@ -103,7 +103,7 @@ def _read(
         tgt=tgt,
         lines=numbers(lines, len(lines)),
         files=list(map(str, paths)),
-        file_of=numbers(itertools.repeat(0, len(lines)), len(lines)),
+        file_of=numbers(itertools.repeat(0, len(lines)), len(lines), 1),
         dropped={},
         notes=[f"{item}: {note}" for note in opened.notes],
         src_lang=opened.languages[0],
