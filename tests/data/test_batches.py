@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.config import SideSection, TokenizerSection
-from weft.data.batches import Batch, Batches, padded_batches
+from weft.data.batches import Batch, Batches, epoch_generator, padded_batches
 from weft.data.store import ParallelStore, prepare_store
 from weft.data.tokenizer import build_tokenizers
 
@@ -85,6 +85,27 @@ def test_a_batch_has_its_rows_with_bos_eos_and_padding() -> None:
     assert batch.tgt_out.tolist() == [[1000, 3, 0, 0, 0], [1001, 1001, 1001, 1001, 3]]
     assert (batch.num_src_tokens, batch.num_tgt_tokens) == (7, 7)
     assert {batch.src.dtype, batch.tgt_in.dtype, batch.tgt_out.dtype} == {torch.int64}
+
+
+def test_a_batch_is_a_stretch_of_the_shuffled_rows_in_order_of_their_lengths() -> None:
+    store = _random_store(400)
+    lens = [(store.src_lens + 1).tolist(), (store.tgt_lens + 1).tolist()]
+    widths = [[min(n + n % 2, max(side)) for n in side] for side in lens]
+    batches = Batches(store, 300, None, 5)
+    flipped = set()
+    for epoch in range(6):
+        generator = epoch_generator(5, epoch)
+        rows = generator.permutation(400).tolist()
+        is_flipped = int(generator.integers(2))
+        first, second = widths[::-1] if is_flipped else widths
+        signs = [-1 if n % 4 else 1 for n in first]
+        keys = [(a, sign * b) for a, b, sign in zip(first, second, signs, strict=True)]
+        rows.sort(key=keys.__getitem__)
+        for batch in _epoch(batches, epoch):
+            place = rows.index(batch.rows[0])
+            assert batch.rows.tolist() == rows[place : place + len(batch.rows)]
+        flipped.add(is_flipped)
+    assert flipped == {0, 1}
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,13 +17,16 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from weft.data.store import Ids, ParallelStore, Positions
+from weft.data.store import Ids, Lens, ParallelStore, Positions
 from weft.data.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 DEFAULT_TOKENS = 4096
 T = TypeVar("T")
+N = TypeVar("N", np.int32, np.int64)
+Integers = npt.NDArray[np.integer]
 Weights = npt.NDArray[np.float64]
-Widths = tuple[Positions, Positions]
+Rows = npt.NDArray[np.int32]
+Widths = tuple[Lens, Lens]
 """What the source and the target of each row of a store are padded to, at the least."""
 
 # drawn for by seed and epoch, beside the order: no batch has that position
@@ -43,7 +46,7 @@ class Batch:
     src: Int[Tensor, "B S"]
     tgt_in: Int[Tensor, "B T"]
     tgt_out: Int[Tensor, "B T"]
-    rows: Positions
+    rows: Rows
     num_src_tokens: int
     num_tgt_tokens: int
 
@@ -97,7 +100,7 @@ class Batches:
         self._batch_size = batch_size
         self._weights = weights
         self._epoch = -1
-        self._plan: list[Positions] = []
+        self._plan: list[Rows] = []
 
     def num_batches(self, epoch: int) -> int:
         """Count the batches of an epoch."""
@@ -118,16 +121,16 @@ class Batches:
         """Count the tokens of each batch of an epoch, padding included."""
         return padded_sizes(self._planned(epoch), self._widths)
 
-    def _planned(self, epoch: int) -> list[Positions]:
+    def _planned(self, epoch: int) -> list[Rows]:
         if epoch != self._epoch:
             self._plan = self._make_plan(epoch)
             self._epoch = epoch
         return self._plan
 
-    def _make_plan(self, epoch: int) -> list[Positions]:
+    def _make_plan(self, epoch: int) -> list[Rows]:
         generator = epoch_generator(self._seed, epoch)
-        rows = self._rows_of(epoch)
-        order = rows[generator.permutation(len(rows))]
+        order = self._rows_of(epoch)
+        generator.shuffle(order)
         if self._batch_size is None:
             sorted_rows = _bucketed(self._widths, order, generator)
             plan = _cut_by_tokens(self._widths, sorted_rows, self._tokens)
@@ -139,14 +142,15 @@ class Batches:
         plan = shuffled(cut_evenly(sorted_rows, self._batch_size), generator)
         return [*plan, last] if remainder else plan
 
-    def _rows_of(self, epoch: int) -> Positions:
+    def _rows_of(self, epoch: int) -> Rows:
         """Return the rows of an epoch, each as often as its weight says."""
-        rows = np.arange(len(self._store))
+        rows = np.arange(len(self._store), dtype=np.int32)
         if self._weights is None:
             return rows
         generator = np.random.default_rng([self._seed, epoch, _FOR_WEIGHTS])
         drawn = generator.random(len(rows))
-        counts = np.floor(self._weights + drawn).astype(np.int64)
+        drawn += self._weights
+        counts = drawn.astype(np.int32)  # rounded down
         if not counts.any():  # an epoch is never empty
             counts[self._weights.argmax()] = 1
         return np.repeat(rows, counts)
@@ -156,7 +160,7 @@ def padded_batches(store: ParallelStore, tokens_per_batch: int) -> Iterator[Batc
     """Yield every row once, in order of length, for evaluation; a batch is limited by tokens as in
     `Batches`.
     """
-    order = np.lexsort((store.tgt_lens, store.src_lens))
+    order = np.lexsort((store.tgt_lens, store.src_lens)).astype(np.int32)
     widths = _padded_lens(store)
     for rows in _cut_by_tokens(widths, order, tokens_per_batch):
         yield _collate(store, rows, widths)
@@ -174,7 +178,7 @@ def shuffled(plan: list[T], generator: np.random.Generator) -> list[T]:
     return [plan[i] for i in order]
 
 
-def padded_sizes(plan: list[Positions], widths: Sequence[Positions]) -> Positions:
+def padded_sizes(plan: Sequence[Integers], widths: Sequence[Integers]) -> Positions:
     """Count the tokens of each batch, padded to its widest row; `widths` are those of all rows."""
     sizes = np.zeros(len(plan), dtype=np.int64)
     for number, rows in enumerate(plan):
@@ -183,7 +187,7 @@ def padded_sizes(plan: list[Positions], widths: Sequence[Positions]) -> Position
     return sizes
 
 
-def cut_evenly(rows: Positions, size: int) -> list[Positions]:
+def cut_evenly(rows: npt.NDArray[N], size: int) -> list[npt.NDArray[N]]:
     """Cut rows into batches of `size`."""
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
@@ -192,9 +196,7 @@ def _padded_lens(store: ParallelStore) -> Widths:
     return even(store.src_lens + 1), even(store.tgt_lens + 1)
 
 
-def _bucketed(
-    widths: Widths, order: Positions, generator: np.random.Generator
-) -> Positions:
+def _bucketed(widths: Widths, order: Rows, generator: np.random.Generator) -> Rows:
     """Sort the rows by the padded length of one side, which is drawn for each epoch, then by that
     of the other; equal rows keep their order.
     """
@@ -203,11 +205,11 @@ def _bucketed(
         first, second = second, first
     # Every other length of the first runs backwards through the second: no batch jumps from longest
     # to shortest.
-    second = np.where(first % 4, -second, second)
+    np.negative(second, out=second, where=first % 4 > 0)
     return order[np.lexsort((second, first))]
 
 
-def _cut_by_tokens(widths: Widths, order: Positions, limit: int) -> list[Positions]:
+def _cut_by_tokens(widths: Widths, order: Rows, limit: int) -> list[Rows]:
     """Cut the rows into stretches whose padded size is within the limit: of at least one row, and
     above eight of a multiple of eight.
     """
@@ -227,7 +229,7 @@ def _cut_by_tokens(widths: Widths, order: Positions, limit: int) -> list[Positio
     return batches
 
 
-def rows_within(widths: Positions, limit: int) -> int:
+def rows_within(widths: Integers, limit: int) -> int:
     """Count the rows that a batch takes: as many as fit into `limit`, at least one, and above eight
     a multiple of eight.
 
@@ -251,7 +253,7 @@ def slices(rows: int, count: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, rows, size)]
 
 
-def even(lens: Positions) -> Positions:
+def even(lens: npt.NDArray[N]) -> npt.NDArray[N]:
     """Round the lengths of all rows up to even numbers, as they are padded, but the longest to no
     more than its own.
     """
@@ -268,10 +270,10 @@ def round_rows(fitting: int) -> int:
     return max(fitting, 1)
 
 
-def _collate(store: ParallelStore, rows: Positions, widths: Widths) -> Batch:
+def _collate(store: ParallelStore, rows: Rows, widths: Widths) -> Batch:
     num_rows = len(rows)
-    src_lens = store.src_lens[rows]
-    tgt_lens = store.tgt_lens[rows]
+    src_lens = _lens_of(store.src_offsets, rows)
+    tgt_lens = _lens_of(store.tgt_offsets, rows)
     src_width, tgt_width = (int(lens[rows].max(initial=1)) for lens in widths)
     src = _padded(store.src_ids, store.src_offsets, rows, src_width)
     tgt = _padded(store.tgt_ids, store.tgt_offsets, rows, tgt_width)
@@ -291,8 +293,13 @@ def _collate(store: ParallelStore, rows: Positions, widths: Widths) -> Batch:
     )
 
 
+def _lens_of(offsets: Positions, rows: Rows) -> Positions:
+    """Return how many ids the rows have."""
+    return offsets[rows + 1] - offsets[rows]
+
+
 def _padded(
-    ids: Ids, offsets: Positions, rows: Positions, width: int
+    ids: Ids, offsets: Positions, rows: Rows, width: int
 ) -> npt.NDArray[np.int64]:
     """Return the rows' ids as a matrix of int64."""
     starts = offsets[rows][:, None]

@@ -139,7 +139,6 @@ def source_notes(
         yield line
 
 
-def _files_of(text: ParallelText, store: ParallelStore) -> NDArray[np.int64]:
+def _files_of(text: ParallelText, store: ParallelStore) -> NDArray[np.integer]:
     """Return the file that each row of a store of the text is from."""
-    files: NDArray[np.int64] = np.array(text.file_of)[store.rows]
-    return files
+    return np.asarray(text.file_of)[store.rows]

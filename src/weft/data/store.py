@@ -34,6 +34,7 @@ from weft.folder.durable import read_manifest, remove_leftovers, writing_folder
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Positions = npt.NDArray[np.int64]
+Lens = npt.NDArray[np.int32]
 TooLong = Literal["cut", "windows", "keep"]
 
 FORMAT = 1
@@ -50,6 +51,7 @@ class ParallelStore:
     def __init__(self, folder: Path) -> None:
         """Map the arrays of a store folder. Raises FolderError where they are damaged."""
         facts = read_manifest(folder)
+        self._folder = folder
         self.key = str(facts.get("key"))
         self.dropped: dict[str, int] = dict(facts.get("dropped", {}))
         self.hinted: dict[str, int] = dict(facts.get("hinted", {}))
@@ -58,11 +60,19 @@ class ParallelStore:
         self.tgt_ids: Ids = _map(folder / "tgt_ids.npy")
         self.src_offsets: Positions = _map(folder / "src_offsets.npy")
         self.tgt_offsets: Positions = _map(folder / "tgt_offsets.npy")
-        self.src_lens: Positions = np.diff(self.src_offsets)
-        self.tgt_lens: Positions = np.diff(self.tgt_offsets)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def src_lens(self) -> Lens:
+        """Count the source ids of each pair; what is read for it does not stay in memory."""
+        return _lens_between(_map(self._folder / "src_offsets.npy"))
+
+    @property
+    def tgt_lens(self) -> Lens:
+        """Count the target ids of each pair, likewise."""
+        return _lens_between(_map(self._folder / "tgt_offsets.npy"))
 
     def src(self, i: int) -> Ids:
         """Return the source ids of pair i."""
@@ -469,6 +479,12 @@ class _FlatArray:
             "shape": (self.length,),
         }
         np.lib.format.write_array_header_1_0(self.file, header)
+
+
+def _lens_between(offsets: Positions) -> Lens:
+    """Return how many ids stand between each two offsets."""
+    lens = np.empty(len(offsets) - 1, np.int32)
+    return np.subtract(offsets[1:], offsets[:-1], out=lens, casting="same_kind")
 
 
 def _map(path: Path) -> npt.NDArray[Any]:

@@ -276,7 +276,7 @@ class TrainableTranslation(
         mixtures = mixtures_of(texts.train, data.mixtures, data.temperature)
         for mixture in mixtures:
             batches = Batches(store, *sizes, mixture.rows(texts.train, store))
-            said = mixture.describe(texts.train, store)
+            said = mixture.describe(texts.train, store) if len(mixtures) > 1 else ""
             stages.append(Stage(mixture.until, batches, said))
         lost = (
             f"left out of training: {counted(n, 'pairs')} ({why})"
