@@ -56,6 +56,7 @@ data.builtin: data.builtin
 data.kept:
 data.plain_lines: data.formats
 data.known:
+data.tf_idf: data.known
 data.grams:
 data.profile: data.grams data.languages
 data.detection: data.grams data.languages data.profile
@@ -130,6 +131,7 @@ model.mode:
 model.positions: kernels
 model.attention: kernels model.cache model.positions
 model.ngrams: config
+model.linear:
 model.layers: config kernels model.attention model.cache
 model.transformer: config kernels model.attention model.cache model.layers model.positions
 model.causal: config kernels model.attention model.cache model.layers model.ngrams\
@@ -189,7 +191,7 @@ run.begun: config data folder recipes run.card tasks
 run.origin: config data folder recipes run.begun run.record training
 run.request: config data folder recipes run.origin
 run.beginning: config folder run.origin run.record run.request training
-run.judging: data evaluation folder inspection predict run.judging tasks
+run.judging: data evaluation folder inspection model.linear predict run.judging tasks
 run.repetition: config data folder recipes run.begun run.record training
 run.publication: data folder kernels run.card run.judging run.record run.repetition tasks training
 run.planning: config data folder run.request tasks training

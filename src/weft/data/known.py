@@ -87,6 +87,13 @@ def words_of(text: str) -> Iterator[str]:
             yield word
 
 
+def words_and_numbers_of(text: str) -> Iterator[str]:
+    """Yield the words of a text, without case and marks around them, and what has a digit."""
+    for part in _parts(text.casefold()):
+        if word := _bare(part):
+            yield word
+
+
 def _parts(text: str) -> list[str]:
     """Divide a text where words end, without tags; marks around words are still there."""
     if "<" in text:
@@ -103,6 +110,7 @@ def _word_in(part: str) -> str:
     return "" if any(map(str.isdigit, word)) else word
 
 
+@lru_cache(maxsize=_CACHED)
 def _bare(part: str) -> str:
     """Cut off what is no letter, mark of a letter or number at either end."""
     if part.isalpha():

@@ -1,18 +1,11 @@
 """The verdict on a classifier: beside the most frequent label and counting words."""
 
-from pathlib import Path
-
 import pytest
 
-from weft.data.labelled import read_labelled
 from weft.predict.classifier import Classification
-from weft.run.judging.classification import (
-    _by_words,
-    judge,
-    naive_bayes,
-    with_labels,
-)
+from weft.run.judging.classification import judge, with_labels
 from weft.run.judging.judgement import DRAFT, NOT_JUDGED, NOT_YET, USABLE, Judgement
+from weft.run.judging.linear import LinearAnswers
 
 
 def answer(label: str) -> Classification:
@@ -24,15 +17,16 @@ def verdict_on(
     by_words: int | None = None,
     improves: bool = False,
 ) -> Judgement:
-    """Of rows of a label, an answer and how many; counting words gets the first so many right."""
+    """Of rows of a label, an answer and how many; a linear model gets the first so many right."""
     wanted = [label for label, _, count in rows for _ in range(count)]
     given = [answer(said) for _, said, count in rows for _ in range(count)]
-    words = (
-        None
-        if by_words is None
-        else [*wanted[:by_words], *["?"] * (len(wanted) - by_words)]
+    linear = None
+    if by_words is not None:
+        labels = [*wanted[:by_words], *["?"] * (len(wanted) - by_words)]
+        linear = LinearAnswers(labels, 0.3)
+    found = judge(
+        ["a text"] * len(wanted), [[label] for label in wanted], given, linear
     )
-    found = judge(["a text"] * len(wanted), [[label] for label in wanted], given, words)
     return found.with_curve("rises" if improves else "", ["more rows"])
 
 
@@ -61,7 +55,7 @@ def verdict_on(
             [("a", "a", 60), ("b", "b", 30), ("b", "a", 10)],
             91,
             DRAFT,
-            "counting words does better",
+            "a linear model of its words does better",
         ),
         ([("a", "a", 60), ("b", "b", 30), ("b", "a", 10)], 90, USABLE, "10 of 100"),
         (
@@ -88,34 +82,11 @@ def test_what_is_said_beside_it() -> None:
     )
     assert found.says[0].endswith("; the curve still rises: train it for longer")
     assert found.says[1] == (
-        '80 of 100 rows of dev are labelled rightly; always saying "a" gives 60, counting words (naive Bayes) 55'
+        '80 of 100 rows of dev are labelled rightly; always saying "a" gives 60, '
+        "a linear model of words and pairs 55 (C = 0.3, chosen by them)"
     )
     assert len(found.examples) == 5
     assert found.low_confidence == 0.9
-
-
-def test_counting_words_by_hand() -> None:
-    """Two texts of label 0 with token 1, one of label 1 with token 2; each counts once more."""
-    tokens, prior = naive_bayes(
-        [[1], [1, 1], [2]], [0, 0, 1], num_labels=2, vocab_size=3
-    )
-    # ln of 1/5, 3/5, 1/5
-    assert tokens[:, 0].tolist() == pytest.approx([-1.6094, -0.5108, -1.6094], abs=1e-4)
-    # ln of 1/4, 1/4, 2/4
-    assert tokens[:, 1].tolist() == pytest.approx([-1.3863, -1.3863, -0.6931], abs=1e-4)
-    # ln of 3/5, 2/5
-    assert prior.tolist() == pytest.approx([-0.5108, -0.9163], abs=1e-4)
-
-
-def test_words_are_counted_whatever_the_models_tokens_are(tmp_path: Path) -> None:
-    """The texts share their characters; only whole words tell the labels apart."""
-    rows = ["on no,a", "no on,a", "no no,a", "noon,b", "Noon noon,b", "on!,a", "7,b"]
-    file = tmp_path / "rows.csv"
-    file.write_text("\n".join(["text,label", *rows]))
-    text = read_labelled([file])
-    answers = _by_words(["a", "b"], text, text)
-    # what has no known word gets the most frequent label
-    assert answers == ["a", "a", "a", "b", "b", "a", "a"]
 
 
 def test_labels_that_are_alike_and_those_that_dev_lacks_are_said() -> None:
@@ -161,7 +132,7 @@ def test_errors_are_shown_in_their_share(num_wrong: int, shown: int) -> None:
     ],
 )
 def test_what_helps_a_draft_is_told_last(counts: dict[str, int], said: str) -> None:
-    found = Judgement(DRAFT, ["counting words does better"])
+    found = Judgement(DRAFT, ["a linear model of its words does better"])
     draft = with_labels(found, counts, counts)
     assert draft.with_curve("", []).helps == [said]
     assert draft.with_curve("", ["one", "two"]).helps == ["one", "two"]

@@ -50,7 +50,7 @@ export default {
   "figure-copy_bleu": "照抄最近的训练句子的译文：BLEU {value}",
   "figure-right": "{value} 条分对了",
   "figure-most_frequent": "总猜最常见的标签：{value} 条对",
-  "figure-by_words": "按词计数：{value} 条对",
+  "figure-by_words": "词与词对的线性模型：{value} 条对",
   "figure-loss": "每个词元的损失 {value} 纳特",
   "figure-guessing_loss": "乱猜的损失 {value}",
   "figure-tokens_loss": "按词元计数的损失 {value}",

@@ -1,14 +1,11 @@
-"""The verdict on a classifier: its answers on dev, beside those of naive Bayes."""
+"""The verdict on a classifier: its answers on dev, beside those of a linear model."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from weft.data.base import spread
 from weft.data.check.rows import alike_in_words, alike_labels
-from weft.data.known import words_of
 from weft.data.labelled import LabelledText, label_counts, named, quoted
 from weft.data.normalize import replace_surrogates
 from weft.predict.classifier import Classification as Answer
@@ -21,6 +18,7 @@ from weft.run.judging.judgement import (
     Judgement,
     not_judged,
 )
+from weft.run.judging.linear import LinearAnswers, linear_answers
 from weft.tasks.classification import Classification
 
 # rows of dev, and of training text, spread over all
@@ -45,10 +43,10 @@ def judge_classifier(
     dev = dev.sample(MOST_JUDGED)
     train = train.sample(MOST_COUNTED)
     answers = task.predictor().classify(dev.texts)
-    by_words = None
+    linear = None
     if not task.config.multi_label:
-        by_words = _by_words(task.config.labels, train, dev)
-    judgement = judge(dev.texts, dev.labels, answers, by_words)
+        linear = linear_answers(task.config.labels, train, dev)
+    judgement = judge(dev.texts, dev.labels, answers, linear)
     return with_labels(judgement, train_counts, dev_counts)
 
 
@@ -96,11 +94,10 @@ def judge(
     texts: Sequence[str],
     labels: Sequence[Sequence[str]],
     answers: Sequence[Answer],
-    by_words: Sequence[str] | None,
+    linear: LinearAnswers | None,
 ) -> Judgement:
-    """Return the verdict on some answers.
-
-    `by_words` are those of naive Bayes, where a text has one label.
+    """Return the verdict on some answers, beside those of a linear model, where a text has one
+    label.
     """
     count = len(labels)
     if count < FEW_JUDGED:
@@ -111,20 +108,23 @@ def judge(
     given = [", ".join(sorted(answer.labels)) for answer in answers]
     right = _right(given, wanted)
     most, frequent = Counter(wanted).most_common(1)[0]
-    counted = None if by_words is None else _right(by_words, wanted)
+    by_words = None
+    beside = ""
+    if linear is not None:
+        by_words = _right(linear.labels, wanted)
+        beside = f", a linear model of words and pairs {by_words} (C = {linear.cost:g}, chosen by them)"
     missing = _never_given(labels, answers)
-    verdict, first = _verdict(count, right, frequent, counted, missing)
-    words = "" if counted is None else f", counting words (naive Bayes) {counted}"
+    verdict, first = _verdict(count, right, frequent, by_words, missing)
     says = [
         first,
-        f'{right} of {count} rows of dev are labelled rightly; always saying "{most}" gives {frequent}{words}',
+        f'{right} of {count} rows of dev are labelled rightly; always saying "{most}" gives {frequent}{beside}',
         *_without_labels(labels, answers),
     ]
     figures = {
         "count": count,
         "right": right,
         "most_frequent": frequent,
-        "by_words": counted,
+        "by_words": by_words,
         "never": missing,
     }
     shown = [
@@ -157,47 +157,6 @@ def _shown(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
     return sorted(shown)
 
 
-def naive_bayes(
-    rows: Sequence[Sequence[int]],
-    labels: Sequence[int],
-    num_labels: int,
-    vocab_size: int,
-) -> tuple[
-    np.ndarray[tuple[int, int], np.dtype[np.float64]],
-    np.ndarray[tuple[int], np.dtype[np.float64]],
-]:
-    """Return log-probabilities of words by label, (V, C), and of labels, (C,).
-
-    Each counts once more than it was seen.
-    """
-    counts = np.ones((vocab_size, num_labels))
-    for row, label in zip(rows, labels, strict=True):
-        np.add.at(counts[:, label], list(set(row)), 1.0)
-    prior = np.bincount(np.array(labels), minlength=num_labels) + 1.0
-    return np.log(counts / counts.sum(0)), np.log(prior / prior.sum())
-
-
-def _by_words(
-    labels: Sequence[str], train: LabelledText, dev: LabelledText
-) -> list[str]:
-    """Return the labels that naive Bayes gives to dev."""
-    number = {label: i for i, label in enumerate(labels)}
-    targets = [number[label] for (label,) in train.labels]
-    # whole words, whatever the model's own tokens are: two recipes have the same bar
-    ids: dict[str, int] = {}
-    rows = [
-        [ids.setdefault(word, len(ids)) for word in words_of(text)]
-        for text in train.texts
-    ]
-    by_label, prior = naive_bayes(rows, targets, len(labels), len(ids))
-    answers = []
-    for text in dev.texts:
-        known = {ids[word] for word in words_of(text) if word in ids}
-        scores = by_label[list(known)].sum(0) + prior
-        answers.append(labels[int(scores.argmax())])
-    return answers
-
-
 def _without_labels(
     labels: Sequence[Sequence[str]], answers: Sequence[Answer]
 ) -> list[str]:
@@ -225,7 +184,7 @@ def _never_given(
 
 
 def _verdict(
-    count: int, right: int, frequent: int, counted: int | None, missing: Sequence[str]
+    count: int, right: int, frequent: int, by_words: int | None, missing: Sequence[str]
 ) -> tuple[str, str]:
     """Return the word, and the sentence that explains it."""
     if right <= frequent:
@@ -239,8 +198,8 @@ def _verdict(
         if len(missing) > MOST_LABELS:
             more = f" and {len(missing) - MOST_LABELS} more"
         doubts.append(f"it never answers {', '.join(missing[:MOST_LABELS])}{more}")
-    if counted is not None and right < counted:
-        doubts.append("counting words does better")
+    if by_words is not None and right < by_words:
+        doubts.append("a linear model of its words does better")
     if count - right > HALVED * (count - frequent):
         doubts.append(f"{count - right} of {count} answers are wrong")
     if doubts:

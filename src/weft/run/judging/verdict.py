@@ -127,11 +127,11 @@ def _judged_in_first(
 def _by_unknown_words(
     found: Judgement, tokenizer: Tokenizer, texts: Sequence[str]
 ) -> Judgement:
-    """Say first that subwords would help a classifier that counting words beats, where its words
-    spell much of dev byte by byte.
+    """Say first that subwords would help a classifier that a linear model of words beats, where its
+    own words spell much of dev byte by byte.
     """
-    counted = found.figures.get("by_words")
-    if counted is None or counted <= found.figures["right"]:
+    by_words = found.figures.get("by_words")
+    if by_words is None or by_words <= found.figures["right"]:
         return found
     share = spelled_share(tokenizer, texts[:MOST_SPELLED])
     if tokenizer.settings.kind != "word" or share < MUCH_SPELLED:
