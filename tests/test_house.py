@@ -234,7 +234,7 @@ ship.ctranslate2: config data folder kernels predict ship
 ship.argos: data folder predict ship
 cluster: cluster data.plain_lines folder
 cluster.tasks: cluster data.check data.crew data.worker folder
-sweep: config data evaluation folder inspection kernels recipes sweep
+sweep: config data evaluation folder inspection kernels recipes run.begun sweep tasks
 sweep.child: __main__
 serve: data documents folder predict serve tasks
 serve.searching: decoding predict serve

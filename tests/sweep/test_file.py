@@ -41,6 +41,18 @@ def test_rows_have_what_is_common_and_what_is_their_own(tmp_path: Path) -> None:
     ]
 
 
+def test_the_file_of_the_page_is_read(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "sweeps.md"
+    _, _, block = page.read_text("utf-8").partition("```toml\n")
+    found = read(tmp_path, block.partition("```")[0])
+    assert [row.name for row in found.rows] == ["eight", "one"]
+    (text,) = found.texts
+    assert found.settings(text, found.rows[1], {}) == [
+        "training.max_steps=3000",
+        "model.num_heads=1",
+    ]
+
+
 def test_a_grid_makes_a_row_of_each_combination(tmp_path: Path) -> None:
     found = read(
         tmp_path,

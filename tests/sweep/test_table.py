@@ -65,7 +65,7 @@ def test_as_text() -> None:
         "row       BLEU on dev  difference      p  minutes  steps  parameters  seeds",
         "base     21.00 ± 1.00                         2.0  2,000      12,345      3",
         f"wide_2%  24.00 ± 1.41       +3.00  {P:.3f}      1.5  1,000      20,000      2",
-        "mean ± standard deviation over seeds; difference and p: to the first row",
+        "mean ± standard deviation over seeds; difference: to the first row; p: over seeds",
         "",
     ]
 
@@ -111,7 +111,7 @@ def test_as_latex() -> None:
         rf"wide\_2\% & 24.00 $\pm$ 1.41 & $+$3.00 & {P:.3f} & 1.5 & 1,000 & 20,000 & 2 \\",
         r"\hline",
         r"\end{tabular}",
-        "% mean ± standard deviation over seeds; difference and p: to the first row",
+        "% mean ± standard deviation over seeds; difference: to the first row; p: over seeds",
         "",
     ]
 
@@ -159,10 +159,12 @@ def test_the_rows_of_the_text_are_a_part_of_the_variance() -> None:
         asked.append(([run.name for run in first], [run.name for run in second]))
         return Component(2.0, 99)
 
-    _, wide = table_of(two_rows(), "dev", of_rows=of_rows).lines
+    table = table_of(two_rows(), "dev", of_rows=of_rows)
+    _, wide = table.lines
     parts = [of_seeds([20, 21, 22]), of_seeds([23, 25]), Component(2.0, 99)]
     assert wide.p == pytest.approx(p_of(3, parts))
     assert [[len(one) for one in pair] for pair in asked] == [[3, 2]]
+    assert "p: over seeds and the rows of dev" in formed(table, Form.TEXT)
 
 
 def test_scores_that_are_better_when_lower_and_scores_that_are_not_there() -> None:
@@ -191,3 +193,11 @@ def test_runs_that_computed_otherwise_are_told() -> None:
     )
     (note,) = table_of(outcomes, "dev").notes
     assert "precision bfloat16, kernels native, threads 1: t/base/seed-2" in note
+
+
+def test_scores_on_different_texts_are_not_compared() -> None:
+    outcomes = two_rows()
+    outcomes[-1] = done("t", "wide_2%", 2, 25.0, scored_on={"dev": "another"})
+    table = table_of(outcomes, "dev")
+    assert (table.lines[1].mean, table.lines[1].difference) == (24, None)
+    assert table.notes[0].startswith("t: not all runs have the same dev text")

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.recipe import choose_recipe, refuse_other_text
+from weft.console import stages
 from weft.console.wording import remark
 from weft.data.train_text import names_of, parse_texts, refuse_worth
 from weft.errors import UsageError
@@ -193,11 +195,14 @@ def _train(
 
 def _scored(run: "Run", outcome: "Outcome", part: str, score: str | None) -> str:
     """Say the score and the minutes of a run, behind a comma."""
+    from weft.sweep.forms import score_in_words
     from weft.sweep.table import USUAL
 
     name = score or USUAL[run.recipe.task]
     value = outcome.scores.get(part, {}).get(name)
-    found = "" if value is None else f", {name} {value:.4g} on {part}"
+    found = ""
+    if value is not None:
+        found = f", {score_in_words(name)} {value:.4g} on {part}"
     return f"{found}, {outcome.seconds / 60:.1f} minutes"
 
 
@@ -205,9 +210,18 @@ def _print_table(
     outcomes: "Outcomes", part: str, score: str | None, form: Form
 ) -> None:
     from weft.sweep.forms import formed
-    from weft.sweep.table import table_of
+    from weft.sweep.table import USUAL, table_of
 
-    sys.stdout.write(formed(table_of(outcomes, part, score), form))
+    if part != Part.TEST:
+        sys.stdout.write(formed(table_of(outcomes, part, score), form))
+        return
+    from weft.sweep.rows import RowsOfTest
+
+    rows = RowsOfTest(lambda run: score or USUAL[run.recipe.task])
+    with stages.showing(""):
+        table = table_of(outcomes, part, score, rows.component)
+    table = replace(table, notes=(*table.notes, *rows.notes))
+    sys.stdout.write(formed(table, form))
 
 
 def _draw(runs: Sequence["Run"], path: Path) -> None:

@@ -207,6 +207,12 @@ def paired_scores(
     return figures
 
 
+def bleu_of_sentences(tgt_lang: str) -> "BLEU":
+    """Return what counts n-grams of single sentences by the words of `translation_scores`."""
+    tokenizer, _ = _choose_tokenizer(tgt_lang)
+    return _sentence_bleu(tokenizer)
+
+
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
     """Return the chrF2 of each translation, from 0 to 100."""
     from sacrebleu.metrics.chrf import CHRF

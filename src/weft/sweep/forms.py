@@ -32,6 +32,11 @@ def formed(table: Table, form: Form) -> str:
     return _FORMS[form](table)
 
 
+def score_in_words(name: str) -> str:
+    """Return the name of a score as a person says it."""
+    return _WORDS.get(name, name.replace("_", " "))
+
+
 def _text(table: Table) -> str:
     rows = _cells(table)
     widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
@@ -92,7 +97,7 @@ _FORMS: dict[Form, Callable[[Table], str]] = {
 def _cells(table: Table) -> list[list[str]]:
     """Return the heads and the rows of the forms for people."""
     scores = dict.fromkeys(line.score for line in table.lines)
-    named = " / ".join(_WORDS.get(name, name.replace("_", " ")) for name in scores)
+    named = " / ".join(map(score_in_words, scores))
     heads = ["row", f"{named} on {table.part}", "difference", "p"]
     heads += ["minutes", "steps", "parameters", "seeds"]
     if table.names_texts:
@@ -156,7 +161,10 @@ def _below(table: Table) -> list[str]:
     if any(line.deviation is not None for line in table.lines):
         lines.append("mean ± standard deviation over seeds")
     if any(line.p is not None for line in table.lines):
-        lines.append("difference and p: to the first row")
+        over = "seeds"
+        if any(line.is_over_rows for line in table.lines):
+            over += f" and the rows of {table.part}"
+        lines.append(f"difference: to the first row; p: over {over}")
     if any(line.score in LOWER_IS_BETTER for line in table.lines):
         lines.append("lower is better")
     said = [f"{'; '.join(lines)}"] if lines else []

@@ -69,6 +69,7 @@ class Outcome:
 
     `scores` are those of its model by part and name, `seconds` those of all its processes,
     `computed` what its numbers depend on besides the recipe: the machine's precision and the like.
+    `scored_on` are hashes of the texts by part.
     """
 
     state: str
@@ -79,6 +80,7 @@ class Outcome:
     seconds: float = 0.0
     parameters: int = 0
     computed: Mapping[str, Any] = field(default_factory=dict)
+    scored_on: Mapping[str, str] = field(default_factory=dict)
 
 
 def hash_of_texts(items: Iterable[str | None]) -> str:
@@ -119,6 +121,7 @@ def outcome_of(run: Run) -> Outcome:
         seconds=seconds,
         parameters=_parameters(run.folder),
         computed=_computed(RunFolder(run.folder).machine),
+        scored_on=_scored_on(RunFolder(run.folder).recipe),
     )
 
 
@@ -229,3 +232,12 @@ def _computed(path: Path) -> dict[str, Any]:
     machine = _object(path)
     names = ("device", "precision", "kernels", "threads")
     return {name: machine[name] for name in names if name in machine}
+
+
+def _scored_on(path: Path) -> dict[str, str]:
+    """Return the hashes of the texts that a run's scores are of."""
+    texts = _object(path).get("texts")
+    if not isinstance(texts, dict):
+        return {}
+    parts = {part: texts.get(part) or {} for part in PARTS}
+    return {part: str(facts.get("sha256", "")) for part, facts in parts.items()}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from weft.errors import UsageError
 from weft.evaluation.seeds import (
@@ -33,8 +34,9 @@ class Line:
     """A row of the table: what its finished runs have, and how many there are to be.
 
     `scores` are those of the seeds, in their order. `difference` is to the first row of the same
-    text, and `p` how probable one so large is by chance alone; None where it is not known. Minutes
-    and steps are means, `parameters` those of a model.
+    text, and `p` how probable one so large is by chance alone: by that of seeds and, with
+    `is_over_rows`, of the text; None where it is not known. Minutes and steps are means,
+    `parameters` those of a model.
     """
 
     text: str
@@ -44,6 +46,7 @@ class Line:
     num_runs: int
     difference: float | None = None
     p: float | None = None
+    is_over_rows: bool = False
     minutes: float | None = None
     steps: float | None = None
     parameters: int | None = None
@@ -102,26 +105,47 @@ def _line(own: Outcomes, base: Outcomes, part: str, name: str, of_rows: OfRows) 
     scored = _scored(own, part, name)
     before = _scored(base, part, name)
     done = [outcome for _, outcome in own if outcome.state == "done"]
-    difference = None
-    p = None
-    if scored and before and own is not base:
-        scores, base_scores = list(scored.values()), list(before.values())
-        difference = mean_of(scores) - mean_of(base_scores)
-        if min(len(scores), len(base_scores)) >= FEWEST:
-            components = [of_seeds(scores), of_seeds(base_scores)]
-            if (rows := of_rows(list(before), list(scored))) is not None:
-                components.append(rows)
-            p = p_of(difference, components)
+    compared = _Compared()
+    if scored and before and own is not base and _is_one_text([*own, *base], part):
+        compared = _compared(scored, before, of_rows)
     return Line(
         run.text,
         run.row,
         name,
         tuple(scored.values()),
         len(own),
-        difference,
-        p,
+        *compared,
         *_costs(done),
     )
+
+
+class _Compared(NamedTuple):
+    """The difference of a row to the first one, where there is one."""
+
+    difference: float | None = None
+    p: float | None = None
+    is_over_rows: bool = False
+
+
+def _compared(
+    scored: Mapping[Run, float], before: Mapping[Run, float], of_rows: OfRows
+) -> _Compared:
+    scores = list(scored.values())
+    base_scores = list(before.values())
+    difference = mean_of(scores) - mean_of(base_scores)
+    if min(len(scores), len(base_scores)) < FEWEST:
+        return _Compared(difference)
+    components = [of_seeds(scores), of_seeds(base_scores)]
+    rows = of_rows(list(before), list(scored))
+    if rows is not None:
+        components.append(rows)
+    return _Compared(difference, p_of(difference, components), rows is not None)
+
+
+def _is_one_text(outcomes: Outcomes, part: str) -> bool:
+    """Return whether all finished runs were scored on the same text."""
+    done = [outcome for _, outcome in outcomes if outcome.state == "done"]
+    return len({outcome.scored_on.get(part) for outcome in done}) <= 1
 
 
 def _costs(done: Sequence[Outcome]) -> tuple[float | None, float | None, int | None]:
@@ -167,6 +191,13 @@ def _notes(outcomes: Outcomes, lines: Iterable[Line], part: str) -> Iterator[str
         yield f"no run has scores on {part}: give a text as {part}"
     if any(len(line.scores) == 1 for line in lines):
         yield "a single seed tells neither deviation nor p; of two models weft compare does"
+    for text in dict.fromkeys(run.text for run, _ in done):
+        of_text = [(run, outcome) for run, outcome in done if run.text == text]
+        if not _is_one_text(of_text, part):
+            yield (
+                f"{text}: not all runs have the same {part} text, so that their scores do not compare; give one "
+                f"as {part}"
+            )
     yield from _differently_computed(done)
 
 
