@@ -99,7 +99,7 @@ data.unigram: data.pipeline
 data.vocabulary: config data.pipeline data.unigram
 data.tokenizer_file: config data.pipeline
 data.merges:
-data.rows:
+data.rows: data.pipeline
 data.tokenizer: config data.merges data.normalize data.pieces data.pipeline data.places data.rows data.scripts\
  data.tokenizer_file data.vocabulary
 data.encoding: config data.column data.crew data.home data.measures data.rows data.tokenizer folder.durable

@@ -1,13 +1,15 @@
 """Many texts at once have the ids that each has alone."""
 
 import unicodedata
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import tokenizers
 
 from weft.config import SideSection
 from weft.data import rows as rows_module
-from weft.data.rows import IdRows
+from weft.data.rows import IdRows, encode_whole
 from weft.data.tokenizer import Tokenizer, train_tokenizer
 
 TEXTS = [
@@ -73,6 +75,32 @@ def test_no_more_words_are_kept_than_there_is_room_for(
         texts += ["the cat sat on the mat"] * (turn * 10)
         assert tokenizer.encode_rows(texts).lists() == expected(tokenizer, texts)
         assert len(encoder._numbers) == len(encoder._known) <= 30
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+def test_new_words_are_encoded_many_as_one_text(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = learned(kind=kind, unicode="NFKC")._rows
+    assert isinstance(encoder, rows_module.WordEncoder)
+    words = [" the", " cat's", " 12,345", " 猫x", " ½", " x"] * 50
+    one_by_one = encode_whole(encoder._inside, words).lists()
+    nums: list[int] = []
+
+    def counted(pipeline: tokenizers.Tokenizer, texts: Sequence[str]) -> IdRows:
+        nums.append(len(texts))
+        return encode_whole(pipeline, texts)
+
+    monkeypatch.setattr(rows_module, "encode_whole", counted)
+    assert encoder._encode_together(words).lists() == one_by_one
+    assert nums == [3]
+    # a first word without a space, and one that NFKC gives another space
+    for other in ("the", " a´"):
+        some = [*words[:9], other]
+        expected = encode_whole(encoder._inside, some).lists()
+        assert encoder._encode_together(some).lists() == expected
+    assert nums == [3, 10, 1, 10]
+    assert encoder._encode_together([]).lists() == []
 
 
 def test_no_printable_character_ends_with_white_space_in_any_form() -> None:

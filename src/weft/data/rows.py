@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import tokenizers
 
+from weft.data.pipeline import byte_letters
+
 Ids = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -25,6 +27,7 @@ _FEWEST_SPACES = 2
 # of a batch's words; with more new ones, what is kept is of other text
 _MOST_NEW = 0.25
 _AT_ONCE = 1000  # texts
+_TOGETHER = 100  # new words that are encoded as one text
 _NUM_CODES = 0x110000
 _UNKNOWN = np.uint32(2**32 - 1)
 # before the first word of a text that no space is put before; no text that is cut has it
@@ -159,12 +162,38 @@ class WordEncoder:
         """Encode the words that were not known; return how many they are."""
         new = self._numbers.taken()
         standing = list(map(_as_standing, new))
-        own = encode_whole(self._inside, standing)
+        own = self._encode_together(standing)
         before = self._known
         ids = [before.ids, own.ids]
         lens = [before.lens, own.lens]
         self._known = IdRows(np.concatenate(ids), np.concatenate(lens))
         return len(new)
+
+    def _encode_together(self, words: Sequence[str]) -> IdRows:
+        """Encode words, many of them as one text: each begins where a piece with a space does.
+
+        One by one, where a word has no space before it, or gets more by its normal form.
+        """
+        if all(word.startswith(" ") for word in words):
+            texts = [
+                "".join(words[start : start + _TOGETHER])
+                for start in range(0, len(words), _TOGETHER)
+            ]
+            ids = encode_whole(self._inside, texts).ids
+            begins = np.flatnonzero(self._begins_word[ids])
+            if len(begins) == len(words):
+                return IdRows(ids, np.diff(begins, append=len(ids)))
+        return encode_whole(self._inside, words)
+
+    @cached_property
+    def _begins_word(self) -> Flags:
+        """Say of each id whether its piece begins with a space."""
+        pieces = self._inside.get_vocab()
+        spaces = (" ", byte_letters(" "))
+        begins = np.zeros(len(pieces), np.bool_)
+        for piece, number in pieces.items():
+            begins[number] = piece.startswith(spaces)
+        return begins
 
     def _forget(self, is_other_text: bool) -> None:
         """Keep the first words alone where there are too many; none where text of another kind has
