@@ -38,7 +38,7 @@ from weft.data.check.writing import (
 )
 from weft.data.corpus import ParallelText
 from weft.data.numbers import Difference
-from weft.data.split import MIN_PAIRS
+from weft.data.split import MIN_PAIRS, fold
 
 # of the pairs: from here on training would learn the mistake as well
 WRONG_SHARE = 0.05
@@ -61,10 +61,15 @@ _LETTER = re.compile(r"[^\W\d_]{2}")
 
 class PairText:
     """Pairs measured once for all checks; `model` tells the languages apart as the training text
-    does.
+    does, `copies` are the pairs whose sides are the same, where that is known.
     """
 
-    def __init__(self, text: ParallelText, model: SideModel | None = None) -> None:
+    def __init__(
+        self,
+        text: ParallelText,
+        model: SideModel | None = None,
+        copies: Sequence[int] | None = None,
+    ) -> None:
         vocabulary = Vocabulary()
         self.text = text
         self.model = model or SideModel(text.src, text.tgt)
@@ -74,6 +79,15 @@ class PairText:
         )
         self.src = Words(text.src, vocabulary)
         self.tgt = Words(text.tgt, vocabulary)
+        self._copies = copies
+
+    @property
+    def copies(self) -> Sequence[int]:
+        """Return the pairs whose sides are the same when they are folded."""
+        if self._copies is None:
+            both = zip(self.src.folded, self.tgt.folded, strict=True)
+            self._copies = [i for i, (src, tgt) in enumerate(both) if src == tgt]
+        return self._copies
 
     @cached_property
     def alignment(self) -> Alignment:
@@ -237,10 +251,7 @@ def _swapped(pairs: PairText, judged: Sides) -> Iterator[Finding]:
 
 def _untranslated(pairs: PairText, judged: Sides) -> Iterator[Finding]:
     """Find copies; and pairs that are no copies, but with both sides in one language."""
-    folded = list(zip(pairs.src.folded, pairs.tgt.folded, strict=True))
-    same = [
-        i for i, (src, tgt) in enumerate(folded) if src == tgt and _LETTER.search(src)
-    ]
+    same = [i for i in pairs.copies if _LETTER.search(fold(pairs.text.src[i]))]
     remedy = "remove the pairs that were never translated; otherwise the model learns to copy"
     yield from pairs.rows.shares(
         same, "untranslated", "source and target are the same", remedy, 0.05, 0.5

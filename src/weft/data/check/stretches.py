@@ -121,6 +121,9 @@ def tasks_about(text: ParallelText, model: SideModel, home: Home) -> list[Task]:
     for name in ("lines", "file_of"):
         numbers = np.asarray(getattr(text, name), np.int32)
         np.save(home.path / f"{name}.npy", numbers, allow_pickle=False)
+    assert text.measures is not None
+    copies = np.flatnonzero(text.measures.side(0) == text.measures.side(1))
+    np.save(home.path / "copies.npy", copies, allow_pickle=False)
     columns = columns_of(text)
     common = {
         "columns": describe(columns, home.path),
@@ -183,7 +186,10 @@ def pairs_in(task: Task) -> PairText:
         by_unit=frozenset(task["by_unit"]),
     )
     model = SideModel.from_array(np.load(folder / "model.npy", allow_pickle=False))
-    return PairText(text, model)
+    copies = np.load(folder / "copies.npy", mmap_mode="r", allow_pickle=False)
+    begin, end = np.searchsorted(copies, [first, last])
+    own = copies[begin:end] - first
+    return PairText(text, model, own.tolist())
 
 
 def check_stretch(task: Task) -> str:
