@@ -1,11 +1,14 @@
 """Rows that say nearly the same are found by the words that they share."""
 
 import random
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
-from weft.data.minhash import are_near, candidates, near_rows, sketch
+from weft.data import minhash
+from weft.data.minhash import are_near, candidates, near_rows, sketch, words_in
 
 LETTERS = "abcdefghijklmnopqrst"
 
@@ -56,3 +59,27 @@ def test_letters_of_scripts_without_spaces_are_words() -> None:
     assert not are_near([one], ["室町時代に活躍した水墨画家禅僧で画聖"])
     rows = [(one, "x"), (one.replace("変", "新"), "x"), ("short", "x"), ("shorn", "x")]
     assert found(rows) == {1: 0}
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_texts_are_divided_at_once_as_one_by_one(side: int) -> None:
+    texts = [
+        "one two",
+        "",
+        "日本の 水墨画x y",
+        "größer als",
+        "ab",
+        "画",
+        "\ud800 猫",
+        "ไทย1",
+    ]
+    texts.append("ein 日 " * 700)
+    words, letters, counts = minhash._divided(texts)
+    codes = iter(letters.tolist())
+    for text, own, count in zip(texts, words, counts.tolist(), strict=True):
+        alone = [chr(next(codes)) for _ in range(count)]
+        assert Counter(own + alone) == Counter(words_in(text))
+    assert next(codes, None) is None
+    hashes = minhash._hashes_of_letters(letters, side).tolist()
+    expected = minhash._hashed(map(chr, letters.tolist()), side).tolist()
+    assert hashes == expected

@@ -10,7 +10,7 @@ by which most candidates are dismissed before their words are compared.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from itertools import chain
 
@@ -22,6 +22,7 @@ from weft.data.equals import later_of_equals
 Hashes = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint32]
 
 BANDS = 6
 _ORDERS = 3  # of a band
@@ -35,6 +36,14 @@ _MOST_CHARS = 2048  # of a side that is read for words
 # letters of scripts without spaces: a word each
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(f"[{_SPACELESS}]|[^ {_SPACELESS}]+")
+_IS_SPACELESS = np.zeros(0x110000, np.bool_)  # by code point
+for _start in range(0, len(_SPACELESS), 3):
+    _first = ord(_SPACELESS[_start])
+    _last = ord(_SPACELESS[_start + 2])
+    _IS_SPACELESS[_first : _last + 1] = True
+_SPACE = np.uint32(ord(" "))
+_LINE_END = np.uint32(ord("\n"))
+_AS_CODES = ("utf-32-le", "surrogatepass")
 _NONE = np.uint64(0)  # in place of a band, of a row that is too short
 _MULTIPLIERS = np.frombuffer(
     b"".join(blake2b(bytes([n]), digest_size=8).digest() for n in range(SKETCH)), "<u8"
@@ -57,25 +66,71 @@ def sketch(folded: Sequence[Sequence[str]]) -> tuple[Hashes, Bytes]:
     least = np.full((SKETCH, size), _LAST)
     is_long = np.zeros(size, np.bool_)
     for number, side in enumerate(folded):
-        words = list(map(words_in, side))
-        counts = np.fromiter(map(len, words), np.int64, size)
-        is_long |= counts >= MIN_WORDS
-        hashes = _hashed(words, int(counts.sum()), number)
-        _take_least(least, hashes, counts)
+        words, letters, num_letters = _divided(side)
+        num_words = np.fromiter(map(len, words), np.int64, size)
+        is_long |= num_words + num_letters >= MIN_WORDS
+        hashes = _hashes_of_words(words, number)
+        _take_least(least, hashes, num_words)
+        hashes = _hashes_of_letters(letters, number)
+        _take_least(least, hashes, num_letters)
     return _banded(least, is_long)
 
 
-def _hashed(words: Sequence[Sequence[str]], count: int, side: int) -> Hashes:
+def _divided(texts: Sequence[str]) -> tuple[list[list[str]], Codes, Positions]:
+    """Divide folded texts as `words_in` does, all at once: return the words of each but for letters
+    that are one, the code points of those, and how many each text has.
+    """
+    read = [text[:_MOST_CHARS] for text in texts]
+    others = map(_unless_ascii, read)
+    joined = "\n".join(others) + "\n"
+    content = joined.encode(*_AS_CODES)
+    codes = np.frombuffer(content, np.uint32)
+    is_alone = _IS_SPACELESS[codes]
+    ends = np.flatnonzero(codes == _LINE_END)
+    before = np.cumsum(is_alone)
+    counts = np.diff(before[ends], prepend=0)
+    between = np.where(is_alone, _SPACE, codes)
+    content = between.tobytes()
+    left = content.decode(*_AS_CODES).split("\n")
+    # nothing is left of ASCII, which was not looked at
+    both = zip(left, read, strict=False)
+    words = [(some or text).split() for some, text in both]
+    return words, codes[is_alone], counts
+
+
+def _unless_ascii(text: str) -> str:
+    return "" if text.isascii() else text
+
+
+def _hashes_of_words(words: Sequence[Sequence[str]], side: int) -> Hashes:
     """Hash each word of a side; one of another side has another hash."""
     numbers = defaultdict[str, int]()
     numbers.default_factory = numbers.__len__  # the next number for a new word
     each = chain.from_iterable(words)
-    ids = np.fromiter(map(numbers.__getitem__, each), np.int64, count)
-    salt = bytes([side])
-    contents = (word.encode("utf-8", "surrogatepass") for word in numbers)
-    digests = (blake2b(one, digest_size=8, salt=salt).digest() for one in contents)
-    hashes = np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+    ids = np.fromiter(map(numbers.__getitem__, each), np.int64)
+    hashes = _hashed(numbers, side)
     return hashes[ids]
+
+
+def _hashes_of_letters(letters: Codes, side: int) -> Hashes:
+    """Hash each letter that is a word."""
+    counts = np.bincount(letters)
+    different = np.flatnonzero(counts)
+    hashes = np.zeros(len(counts), np.uint64)
+    characters = map(chr, different.tolist())
+    hashes[different] = _hashed(characters, side)
+    return hashes[letters]
+
+
+def _hashed(words: Iterable[str], side: int) -> Hashes:
+    salt = bytes([side])
+    digests = []
+    for word in words:
+        content = word.encode("utf-8", "surrogatepass")
+        digest = blake2b(content, digest_size=8, salt=salt)
+        digests.append(digest.digest())
+    hashes = np.frombuffer(b"".join(digests), "<u8")
+    return hashes.astype(np.uint64)
 
 
 def _take_least(least: Hashes, hashes: Hashes, counts: Positions) -> None:
@@ -114,7 +169,8 @@ def candidates(
     rows: list[Positions] = []
     others: list[Positions] = []
     for band in range(BANDS):
-        later, first = later_of_equals(bands(band), _NONE)
+        keys = bands(band)
+        later, first = later_of_equals(keys, _NONE)
         is_other = same[later] != same[first]
         later = later[is_other]
         first = first[is_other]
