@@ -16,6 +16,7 @@ from weft.data.check.finding import Finding
 from weft.data.check.pairs import CLOSE, PairText
 from weft.data.check.parts import examine_pairs
 from weft.data.corpus import ParallelText, from_pairs, read_pairs, split_off
+from weft.data.measures import hash_texts
 from weft.data.signature import signature
 from weft.data.texts import text_signature
 
@@ -133,10 +134,10 @@ def test_a_text_beside_many_others_is_found_by_hashes(times: int) -> None:
     pairs += [(f"other {n}", f"different {n % 150}") for n in range(190)]
     text = from_pairs(pairs, "pairs", "de", "en")
     held = PairText(text)
-    sides = [measures.hash_texts(words.folded) for words in (held.src, held.tgt)]
+    sides = [hash_texts(words.folded) for words in (held.src, held.tgt)]
     both = zip(held.src.folded, held.tgt.folded, strict=True)
     hashes: Any = SimpleNamespace(
-        row=measures.hash_texts(map("\t".join, both)), side=sides.__getitem__
+        row=hash_texts(map("\t".join, both)), side=sides.__getitem__
     )
     found = list(stretches._one_text(hashes, held.rows))
     assert found == list(pair_checks._one_text(held))
