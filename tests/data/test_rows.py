@@ -50,6 +50,15 @@ def test_many_texts_have_the_ids_that_each_has_alone(kind: str) -> None:
             assert tokenizer.encode_rows(TEXTS).lists() == expected(tokenizer, TEXTS)
 
 
+def test_so_many_at_a_time_have_the_same_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "_CUT_AT_ONCE", 4)
+    monkeypatch.setattr(rows_module, "_AT_ONCE", 3)
+    monkeypatch.setattr(rows_module, "_TOGETHER", 2)
+    tokenizer = learned(kind="bpe")
+    for texts in (TEXTS, TEXTS[:4], []):
+        assert tokenizer.encode_rows(texts).lists() == expected(tokenizer, texts)
+
+
 def test_words_between_white_space_too() -> None:
     tokenizer = learned(kind="word", words="whitespace")
     assert tokenizer.encode_rows(TEXTS).lists() == expected(tokenizer, TEXTS)

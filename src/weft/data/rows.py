@@ -27,6 +27,7 @@ _FEWEST_SPACES = 2
 # of a batch's words; with more new ones, what is kept is of other text
 _MOST_NEW = 0.25
 _AT_ONCE = 1000  # texts
+_CUT_AT_ONCE = 5000  # texts, of which all words are held
 _TOGETHER = 100  # new words that are encoded as one text
 _NUM_CODES = 0x110000
 _UNKNOWN = np.uint32(2**32 - 1)
@@ -47,6 +48,13 @@ class IdRows:
         lens = np.fromiter(map(len, rows), np.int64, len(rows))
         ids = np.fromiter(chain.from_iterable(rows), np.uint32, int(lens.sum()))
         return cls(ids, lens)
+
+    @classmethod
+    def joined(cls, parts: Sequence["IdRows"]) -> Self:
+        """Join the rows of all parts, one part behind the other."""
+        ids = [part.ids for part in parts]
+        lens = [part.lens for part in parts]
+        return cls(np.concatenate(ids), np.concatenate(lens))
 
     def __len__(self) -> int:
         return len(self.lens)
@@ -106,12 +114,12 @@ class RowEncoder(Protocol):
 
 def encode_whole(pipeline: tokenizers.Tokenizer, texts: Sequence[str]) -> IdRows:
     """Encode each text by the library, some at a time: what it returns is far larger than ids."""
-    ids: list[list[int]] = []
+    parts = [IdRows.of([])]
     for start in range(0, len(texts), _AT_ONCE):
         end = start + _AT_ONCE
         some = pipeline.encode_batch_fast(texts[start:end], add_special_tokens=False)
-        ids += [encoding.ids for encoding in some]
-    return IdRows.of(ids)
+        parts.append(IdRows.of([encoding.ids for encoding in some]))
+    return IdRows.joined(parts)
 
 
 class WordEncoder:
@@ -134,7 +142,14 @@ class WordEncoder:
         self._known = IdRows.of([])
 
     def encode(self, texts: Sequence[str]) -> IdRows:
-        """Return the ids of each text."""
+        """Return the ids of each text, of so many at a time that their words take little memory."""
+        parts = [IdRows.of([])]
+        for start in range(0, len(texts), _CUT_AT_ONCE):
+            end = start + _CUT_AT_ONCE
+            parts.append(self._encode(texts[start:end]))
+        return IdRows.joined(parts)
+
+    def _encode(self, texts: Sequence[str]) -> IdRows:
         can_be_cut = np.fromiter(map(_is_plain, texts), np.bool_, len(texts))
         plain = np.flatnonzero(can_be_cut)
         cut = [texts[i] for i in plain.tolist()]
@@ -163,10 +178,7 @@ class WordEncoder:
         new = self._numbers.taken()
         standing = list(map(_as_standing, new))
         own = self._encode_together(standing)
-        before = self._known
-        ids = [before.ids, own.ids]
-        lens = [before.lens, own.lens]
-        self._known = IdRows(np.concatenate(ids), np.concatenate(lens))
+        self._known = IdRows.joined([self._known, own])
         return len(new)
 
     def _encode_together(self, words: Sequence[str]) -> IdRows:
