@@ -26,7 +26,7 @@ from typing import Any
 
 from side_by_side import DATA
 
-from weft.run.course.steps import HELD_BACK
+from weft.run.course.steps import DROPOUT_OF_FEW
 
 ALONE, BOTH, MONO = WAYS = ("alone", "both", "mono")
 SEED = 5
@@ -96,7 +96,7 @@ def train(text: Text, way: str, folder: Path, asked: argparse.Namespace) -> None
     if way == MONO:
         options += ["--mono", f"{text.tgt}={folder}/mono.{text.tgt}"]
     else:  # as --mono holds its own steps back, where rows are few
-        settings += [f"{key}={value}" for key, value in HELD_BACK.items()]
+        settings.append(f"model.dropout={DROPOUT_OF_FEW}")
     if asked.threads:
         settings.append(f"training.threads={asked.threads}")
     for setting in settings:

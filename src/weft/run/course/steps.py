@@ -1,7 +1,7 @@
 """The steps of a course: a run that learns a model, and a text that a model makes."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -29,10 +29,10 @@ from weft.tasks.translation import Translation
 from weft.training.log import Log
 
 OF_RUN = 0.95  # of a step's time, the rest being for its scores on dev
-# rows that a model soon learns by heart, and what holds it back where the recipe leaves it open
-# (docs/experiments.md, "Text in one language: a first look")
+# rows that a model soon learns by heart, and the dropout that holds it back where the recipe leaves
+# it open (docs/experiments.md, "Text in one language: a first look")
 FEW_ROWS = 20_000
-HELD_BACK = {"model.dropout": 0.3, "training.r_drop": 1.0}
+DROPOUT_OF_FEW = 0.3
 # of the rows that an epoch reads, those of people's pairs; beside many that a machine made they are
 # read more than once
 LEAST_OF_PEOPLE = 0.25
@@ -237,8 +237,9 @@ class Steps:
             sides = tokenizer.model_dump(mode="json", include={"src", "tgt"})
             values |= {"tokenizer.src": sides["tgt"], "tokenizer.tgt": sides["src"]}
         rows = self.material.num_pairs + self._num_made(texts)
-        if rows < FEW_ROWS and texts is not self.material.masked:
-            values |= _left_open(recipe, HELD_BACK)
+        is_open = "dropout" not in recipe.model.model_fields_set
+        if is_open and rows < FEW_ROWS and texts is not self.material.masked:
+            values["model.dropout"] = DROPOUT_OF_FEW
         is_pairs = texts == direction.pairs
         notes = self.request.notes
         if not is_turned:
@@ -319,16 +320,6 @@ class Steps:
         said += f": {bleu:+.2f} BLEU and {chrf:+.2f} chrF beside {beside.step}"
         kept = "" if learned.is_better(beside) else ", so that it is left out"
         return f"{said}{kept}"
-
-
-def _left_open(
-    recipe: TranslationRecipe, values: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
-    """Yield those of the values whose keys neither the recipe nor --set names."""
-    for key, value in values.items():
-        section, _, name = key.partition(".")
-        if name not in getattr(recipe, section).model_fields_set:
-            yield key, value
 
 
 def _seconds_each(maker: Maker, lines: Sequence[str]) -> float:
