@@ -26,8 +26,6 @@ from typing import Any
 
 from side_by_side import DATA
 
-from weft.run.course.steps import DROPOUT_OF_FEW
-
 ALONE, BOTH, MONO = WAYS = ("alone", "both", "mono")
 SEED = 5
 CHEROKEE_TESTS = ("chren/dev", "chren/out_dev")
@@ -95,8 +93,6 @@ def train(text: Text, way: str, folder: Path, asked: argparse.Namespace) -> None
     settings = [f"data.src_lang={text.src}", f"data.tgt_lang={text.tgt}", *asked.set]
     if way == MONO:
         options += ["--mono", f"{text.tgt}={folder}/mono.{text.tgt}"]
-    else:  # as --mono holds its own steps back, where rows are few
-        settings.append(f"model.dropout={DROPOUT_OF_FEW}")
     if asked.threads:
         settings.append(f"training.threads={asked.threads}")
     for setting in settings:

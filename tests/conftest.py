@@ -71,6 +71,7 @@ TINY = (
     "model.num_heads=2",
     "model.num_encoder_layers=1",
     "model.num_decoder_layers=1",
+    "model.dropout=0.1",
     "tokenizer.joint=false",
     "tokenizer.src.kind=word",
     "tokenizer.tgt.kind=word",

@@ -41,7 +41,8 @@ class Section(BaseModel):
 class MixtureSection(Section):
     """A mixture of the sources, up to a share of the run's steps: the weights of texts by tags.
 
-    `other` stands for all texts whose tag is not named. What is not named keeps its own weight.
+    `made` stands for those whose sources a machine made, `other` for all texts whose tag is not
+    named. What is not named keeps its own weight.
     """
 
     until: Annotated[float, Field(gt=0.0, le=1.0)]

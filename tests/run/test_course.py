@@ -2,6 +2,7 @@
 them.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +29,10 @@ from weft.run.course.course import train_in_steps
 from weft.run.course.material import Direction, MonoUse, gather
 from weft.run.course.plan import Clock, Step
 from weft.run.course.record import CourseRecord
-from weft.run.course.steps import OF_RUN, Learned, Steps
+from weft.run.course.steps import OF_ALL, OF_RUN, Learned, Steps
 from weft.run.record import Verdict, read_verdict
 from weft.run.request import Request
+from weft.run.sizing import DROPOUT_OF_FEW, TOKENS_OF_MANY
 from weft.training.log import Log
 from weft.training.trainer import Trainer
 
@@ -139,15 +141,40 @@ def test_each_step_is_a_run_or_a_text_and_the_best_is_published(whole: Path) -> 
     assert (reverse["src_lang"], reverse["tgt_lang"]) == ("de", "en")
 
 
-def test_few_pairs_are_kept_from_being_learned_by_heart_but_as_the_recipe_says(
-    call: Callable[..., Any], whole: Path, tmp_path: Path
+def test_what_is_left_open_goes_by_the_text(
+    call: Callable[..., Any], tiny_settings: tuple[str, ...], tmp_path: Path
 ) -> None:
-    call(tmp_path / "out", "model.dropout=0.2", "training.max_steps=2")
-    for out, wanted in ((whole, 0.3), (tmp_path / "out", 0.2)):
-        for step in ("pairs", "reverse", "forward-1"):
-            run = RunFolder(RunFolder(out).course / step)
-            recipe = durable.read_json(run.recipe)["recipe"]
-            assert recipe["model"]["dropout"] == wanted
+    keys = frozenset(setting.partition("=")[0] for setting in tiny_settings)
+    own = keys - {"batches.tokens_per_batch", "model.dropout"}
+    call(tmp_path / "out", "training.max_steps=2", own_keys=own)
+    for step in ("pairs", "reverse", "forward-1"):
+        run = RunFolder(RunFolder(tmp_path / "out").course / step)
+        record = durable.read_json(run.recipe)
+        chosen = record["chosen"]
+        tokens = record["recipe"]["batches"]["tokens_per_batch"]
+        assert tokens == chosen["batches.tokens_per_batch"] == TOKENS_OF_MANY
+        assert record["recipe"]["model"]["dropout"] == DROPOUT_OF_FEW
+
+
+def test_models_have_the_same_tokenizers_and_the_last_starts_from_the_first(
+    whole: Path,
+) -> None:
+    course = RunFolder(whole).course
+    files = {
+        step: [*sorted((course / step).glob("tokenizer*.json"))]
+        for step in ("pairs", "reverse", "forward-1")
+    }
+    contents = {step: [path.read_bytes() for path in files[step]] for step in files}
+    assert sorted(contents["pairs"]) == sorted(contents["reverse"])
+    record = durable.read_json(RunFolder(course / "forward-1").recipe)
+    assert record["sources"]["from"] == str(course / "pairs")
+    assert record["recipe"]["data"]["mixtures"] == [
+        {"until": OF_ALL, "weights": {}},
+        {"until": 1.0, "weights": {"made": 0.0}},
+    ]
+    vocabulary = json.loads(contents["pairs"][-1])["model"]["vocab"]
+    # which only the text in one language has
+    assert any("29" in piece for piece in vocabulary)
 
 
 def test_one_dev_set_is_in_no_text_that_is_learned_from(
@@ -384,7 +411,7 @@ def test_too_few_minutes_are_said_and_more_may_be_given(
     monkeypatch.setattr("weft.run.course.steps.train", refusing)
     out = tmp_path / "out"
     for minutes in (10, 20):  # nothing was saved, so that another number may be given
-        own = f"{round(OF_RUN * minutes * 2 / 11.5, 2):.3g} of {minutes}"
+        own = f"{round(OF_RUN * minutes * 2 / 13, 2):.3g} of {minutes}"
         with pytest.raises(UsageError, match=rf"step pairs \({own} minutes\): --min"):
             call(out, minutes=minutes)
     (RunFolder(out).course / "forward-made-1.tsv.partial").touch()
@@ -437,7 +464,7 @@ def test_pairs_stay_a_quarter_beside_a_model_s_own_translations(
     pairs = TrainText("pairs-1.en,pairs-1.de")
     made = TrainText("forward-made-1.tsv", made=True)
     own = TrainText("self-made-1.tsv")
-    forward = Direction("en", "de", (pairs,), None, None, tmp_path, None)
+    forward = Direction("en", "de", (pairs,), None, None, tmp_path, None, tmp_path)
     material: Any = type("Material", (), {"num_pairs": 200, "reverse": forward})
     steps = Steps(unused, material, record, unused, unused, unused, unused)
     learned: list[tuple[TrainText, ...]] = []
@@ -446,13 +473,13 @@ def test_pairs_stay_a_quarter_beside_a_model_s_own_translations(
         self: Steps, name: str, direction: Direction, texts: Any, *rest: Any
     ) -> Learned:
         learned.append(texts)
-        return Learned(name, tmp_path, direction, texts, None, 1.0, 1.0)
+        return Learned(name, tmp_path, direction, texts, 1.0, 1.0)
 
     monkeypatch.setattr(Steps, "make", lambda *asked, **how: (own,))
     monkeypatch.setattr(Steps, "learn", learn)
     texts = steps.together([pairs], [made])
     assert texts[0].weight == 5
-    model = Learned("forward-1", tmp_path, forward, texts, None, 0.0, 0.0)
+    model = Learned("forward-1", tmp_path, forward, texts, 0.0, 0.0)
     assert courses._taught_by_itself(steps, 1, model).step == "self-1"
     assert learned == [(replace(pairs, weight=12), made, own)]
 
@@ -501,7 +528,7 @@ def test_a_text_of_which_nothing_is_left_is_said(tmp_path: Path, pairs: str) -> 
     known.write_text("".join(f"{line}\n" for line in german), "utf-8")
     request = Request(load_recipe(), tmp_path / "out", train=(TrainText(pairs),))
     gathered = gather(request, (MonoText("de", str(known)),))
-    notes = gathered.written(tmp_path / "text", seed=0, denoise=False).notes
+    notes = gathered.written(tmp_path / "text", request.recipe, denoise=False).notes
     said = [note for note in notes if "nothing is left" in note]
     assert said == ["nothing is left of the text in de: the steps go without it"]
 

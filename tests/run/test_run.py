@@ -1109,7 +1109,7 @@ def test_processes_of_a_run_share_the_cores_where_all_read_the_text(
         )
         numbers: list[int] = []
 
-        def read(request: Any, numbers: list[int] = numbers) -> Any:
+        def read(request: Any, world: Any, numbers: list[int] = numbers) -> Any:
             numbers.append(crew.num_processes())
             raise Interrupted("stopped")
 

@@ -29,11 +29,15 @@ _OF_PAIRS = ("data.src_lang", "data.tgt_lang")  # keys that a translator alone h
 
 @dataclass(frozen=True)
 class Chosen:
-    """A recipe, notes on how it was chosen (`said`), and doubts about the choice."""
+    """A recipe, notes on how it was chosen (`said`), and doubts about the choice.
+
+    `own_keys` are those that settings set where no recipe was named, else None.
+    """
 
     recipe: "Recipe"
     said: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    own_keys: frozenset[str] | None = None
 
 
 def choose_recipe(
@@ -47,20 +51,21 @@ def choose_recipe(
     A name or a task in the settings decides; else the task of the model to start from; else a
     language of a pair in the settings; else the look of the first text.
     """
-    from weft.recipes.file import load_recipe
+    from weft.recipes.file import load_recipe, own_keys
 
+    own = own_keys(settings) if name is None else None
     values = dict(_split(setting) for setting in settings)
     if name is not None or "task" in values:
         recipe = load_recipe(name or USUAL.get(values.get("task", "")), settings)
         if not data:
-            return Chosen(recipe)
+            return Chosen(recipe, own_keys=own)
         looks = _look_of(data[0], values)
         if looks == recipe.task:
-            return Chosen(recipe)
+            return Chosen(recipe, own_keys=own)
         doubt = (
             f"{data[0]} looks like {KINDS[looks]}, but the recipe is for {recipe.task}"
         )
-        return Chosen(recipe, doubts=(doubt,))
+        return Chosen(recipe, doubts=(doubt,), own_keys=own)
     if start_from is not None:
         task = task_of(start_from)
         if task not in KINDS:
@@ -80,11 +85,11 @@ def choose_recipe(
     usual = USUAL[task]
     recipe = load_recipe(usual, [f"task={task}", *settings])
     if not reason:
-        return Chosen(recipe)
+        return Chosen(recipe, own_keys=own)
     by = f", by the recipe {usual}" if usual else ""
     others = " or ".join(other for other in KINDS if other != task)
     note = f"{reason}{by}; else name another --recipe, or --set task={others}"
-    return Chosen(recipe, said=(note,))
+    return Chosen(recipe, said=(note,), own_keys=own)
 
 
 def columns_read(recipe: "Recipe", data: Sequence[str]) -> list[str]:

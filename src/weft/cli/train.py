@@ -234,6 +234,7 @@ def train(
             notes=chosen.doubts,
             minutes=minutes,
             began=began,
+            own_keys=chosen.own_keys,
         )
         use = None
         if more:

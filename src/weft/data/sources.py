@@ -16,7 +16,7 @@ from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText
 from weft.data.languages import direction
 from weft.data.store import ParallelStore
-from weft.data.train_text import OTHER, Worth
+from weft.data.train_text import MADE, OTHER, Worth
 from weft.errors import UsageError
 
 Weights = NDArray[np.float64]
@@ -62,11 +62,14 @@ def mixtures_of(
     """
     own = list(map(text.worth_of, range(len(text.files))))
     tags = {worth.tag: None for worth in own if worth.tag}
+    groups = [OTHER]
+    if any(worth.made for worth in own):
+        groups.append(MADE)
     found = []
     for number, section in enumerate(asked, start=1):
         where = f"data.mixtures, number {number}"
         for tag in section.weights:
-            if tag not in (OTHER, *tags):
+            if tag not in (*groups, *tags):
                 known = ", ".join(tags) or "none; give one as FILE@:TAG"
                 raise UsageError(f"{where}: no text has the tag {tag} (tags: {known})")
         weights = tuple(_weight_in(section, worth) for worth in own)
@@ -110,6 +113,8 @@ def _weight_in(section: MixtureSection, worth: Worth) -> float:
     """Return the weight that a mixture gives a text."""
     if worth.tag in section.weights:
         return section.weights[worth.tag]
+    if worth.made and MADE in section.weights:
+        return section.weights[MADE]
     return section.weights.get(OTHER, worth.weight)
 
 

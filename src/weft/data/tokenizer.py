@@ -65,17 +65,14 @@ __all__ = [
     "train_tokenizer",
 ]
 
-# About how many pieces a vocabulary should have for how many pairs of sentences; between them the
-# logarithms are interpolated. Larger ones leave pieces too rare to learn from, smaller ones make
-# sequences long.
-_SIZES = (
-    (50, 500),
-    (500, 1_000),
-    (10_000, 4_000),
-    (30_000, 8_000),
-    (200_000, 16_000),
-    (1_000_000, 32_000),
-)
+# About how many pieces a vocabulary should have for how many sentences; between them the logarithms
+# are interpolated. Larger ones leave pieces too rare to learn from, smaller ones make sequences
+# long; few pairs of sentences are learned sooner by larger ones (docs/experiments.md, "Size by text
+# and time").
+_LEAST = ((50, 500), (500, 1_000))
+_MOST_PIECES = ((30_000, 8_000), (200_000, 16_000), (1_000_000, 32_000))
+_SIZES = (*_LEAST, (10_000, 4_000), *_MOST_PIECES)
+_SIZES_OF_PAIRS = (*_LEAST, (5_000, 8_000), *_MOST_PIECES)
 _MOST = {"character": 8_000, "word": 32_000, "byte": SMALLEST}
 _SENTENCE = 60  # characters of running text that say as much as one pair
 _PART = 2**16  # characters of a long text that are encoded together
@@ -468,12 +465,13 @@ def choose_settings(
     """
     src_scripts = count_scripts(src)
     tgt_scripts = count_scripts(tgt)
-    num_pairs = len(src)
+    num_pairs = (len(src) + len(tgt)) // 2
     if section.joint is True or (needs_joint and section.joint == "auto"):
-        both = _choose(section.src, src_scripts + tgt_scripts, num_pairs)
+        scripts = src_scripts + tgt_scripts
+        both = _choose(section.src, scripts, num_pairs, _SIZES_OF_PAIRS)
         return TokenizerSection(joint=True, src=both, tgt=both)
-    src_side = _choose(section.src, src_scripts, num_pairs)
-    tgt_side = _choose(section.tgt, tgt_scripts, num_pairs)
+    src_side = _choose(section.src, src_scripts, num_pairs, _SIZES_OF_PAIRS)
+    tgt_side = _choose(section.tgt, tgt_scripts, num_pairs, _SIZES_OF_PAIRS)
     same_script = main_script(src_scripts) == main_script(tgt_scripts)
     are_alike = src_side == tgt_side and same_script
     has_subwords = src_side.kind in ("bpe", "unigram", "byte")
@@ -481,19 +479,24 @@ def choose_settings(
     return TokenizerSection(joint=joint, src=src_side, tgt=tgt_side)
 
 
-def _choose(side: SideSection, scripts: Counter[str], num_pairs: int) -> SideSection:
+def _choose(
+    side: SideSection,
+    scripts: Counter[str],
+    num_sentences: int,
+    sizes: Sequence[tuple[int, int]] = _SIZES,
+) -> SideSection:
     kind = side.kind
     if kind == "auto":
         kind = "character" if is_spaceless(scripts) else "bpe"
     size = side.vocab_size
     if size is None:
-        size = _MOST.get(kind) or _subword_size(num_pairs)
+        size = _MOST.get(kind) or _subword_size(num_sentences, sizes)
     return side.model_copy(update={"kind": kind, "vocab_size": size})
 
 
-def _subword_size(num_pairs: int) -> int:
-    pairs, sizes = np.log(np.array(_SIZES, dtype=np.float64)).T
-    size = math.exp(np.interp(math.log(max(num_pairs, 1)), pairs, sizes))
+def _subword_size(num_sentences: int, table: Sequence[tuple[int, int]]) -> int:
+    counts, sizes = np.log(np.array(table, dtype=np.float64)).T
+    size = math.exp(np.interp(math.log(max(num_sentences, 1)), counts, sizes))
     return 500 * max(1, round(size / 500))
 
 

@@ -18,6 +18,7 @@ from weft.errors import DataError, FolderError, UsageError
 # a text that is read more often than that in an epoch is rather a mistake in typing
 MOST_WEIGHT = 1000
 OTHER = "other"  # in the weights of a mixture: all texts whose tag is not named
+MADE = "made"  # there: those whose sources a machine made
 _NAMED = re.compile(r"(?P<data>.+)@(?P<weight>[^:@]*)(?::(?P<tag>.*))?")
 _TAG = re.compile(r"\w[\w.-]{0,39}")
 _FORM = (
@@ -72,9 +73,12 @@ class TrainText:
                 f"{self.data}: the weight {self.weight:g} is not above 0 and at most {MOST_WEIGHT}; leave a text "
                 "out that should not be read"
             )
-        if self.tag == OTHER:
+        if self.tag in (OTHER, MADE):
+            what = "all texts that are not named"
+            if self.tag == MADE:
+                what = "those whose sources a machine made"
             raise UsageError(
-                f"{self.data}: in a mixture, {OTHER} stands for all texts that are not named; give it another tag"
+                f"{self.data}: in a mixture, {self.tag} stands for {what}; give it another tag"
             )
         if self.tag is not None and not _TAG.fullmatch(self.tag):
             raise UsageError(

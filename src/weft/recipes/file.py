@@ -49,6 +49,11 @@ def load_recipe(
     return build_recipe(tree, name_or_file or "recipe")
 
 
+def own_keys(settings: Sequence[str]) -> frozenset[str]:
+    """Return the keys that settings set. Raises UsageError for what is no setting."""
+    return frozenset(key for key, _ in map(_parse_setting, settings))
+
+
 def build_recipe(tree: Mapping[str, Any], where: str = "recipe") -> Recipe:
     """Validate a mapping as a recipe. Raises UsageError with one line for each problem."""
     try:

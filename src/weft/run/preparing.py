@@ -39,10 +39,12 @@ from weft.kernels import torch_machine
 from weft.kernels.machine import Machine, counted_threads, threads_asked, usable_cores
 from weft.kernels.torch_machine import choose_machine, is_out_of_memory
 from weft.predict.parameters import stored_shapes
+from weft.recipes.file import with_values
 from weft.run.origin import read_overrides
 from weft.run.planning import Planned, Workload, choose_plan, largest_place
 from weft.run.record import RunRecord
 from weft.run.request import Request
+from weft.run.sizing import Sizing, choose_sizing
 from weft.tasks.choice import TASKS
 from weft.tasks.detecting import profiles_in
 from weft.tasks.trainable import (
@@ -73,6 +75,7 @@ class Material:
     origin: dict[
         str, Any
     ]  # what identifies the text, the model to start from, the teacher
+    sizing: Sizing
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,10 @@ class Training:
     notes: tuple[str, ...]
 
 
-def read_material(request: Request) -> Material:
+def read_material(request: Request, world: World) -> Material:
     """Read the text and the model to start from, and let the text complete the recipe.
+
+    What a person left open goes by the text and the time.
 
     Raises DataError where the text is not fit for training, UsageError where the recipe and the
     model to start from do not fit each other.
@@ -108,13 +113,16 @@ def read_material(request: Request) -> Material:
     recipe = _with_columns_of(config, request.recipe, names_of(request.train))
     texts = kind.gather(recipe, request.sources())
     texts = texts.accepted(request.allow_bad_data)
+    sizing = choose_sizing(request, len(texts.train), world.size)
+    recipe = with_values(recipe, sizing.values)
     recipe = kind.resolve(recipe, texts, config, str(request.start_from))
     origin = {
         "texts": texts.facts(),
         "from": _weights_sha256(request.start_from),
         **request.teacher_facts(),
+        **sizing.facts(),
     }
-    return Material(kind, texts, recipe, start, origin)
+    return Material(kind, texts, recipe, start, origin, sizing)
 
 
 def _with_columns_of(
@@ -171,6 +179,7 @@ def prepare(
     notes = (
         *_start_notes(request, material),
         *request.notes,
+        *material.sizing.notes,
         *planned.notes,
         *read_overrides(folder),
         *texts.notes,
@@ -330,6 +339,9 @@ def _choose_tokenizers(
     if request.start_from is not None:
         reader = Machine("cpu", "float32", 1, "")
         before = kind.load(request.start_from, reader).tokenizers
+        tokenizers = kind.keep_tokenizers(before, material.texts)
+    elif request.tokenizers is not None:
+        before = read_tokenizers(request.tokenizers)
         tokenizers = kind.keep_tokenizers(before, material.texts)
     else:
         tokenizers = kind.learn_tokenizers(material.recipe, material.texts)

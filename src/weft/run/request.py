@@ -12,7 +12,7 @@ from weft.data.texts import Sources
 from weft.data.train_text import TrainText
 from weft.errors import UsageError
 from weft.folder.layout import RunFolder
-from weft.recipes.file import load_recipe
+from weft.recipes.file import load_recipe, own_keys
 from weft.run.origin import refuse_foreign, with_own_split
 
 
@@ -25,7 +25,9 @@ class Request:
     with the run and the model. `notes` are said and kept beside those of the text. `minutes` is
     how long the run may take, counted from `began` (time.monotonic): the clock then plans its
     steps and its schedule (`weft.training.budget`). The run `is_step` of something longer, which
-    says what comes next.
+    says what comes next. `own_keys` are the recipe's keys that a person set, where the others may
+    be chosen by the text and the time (`weft.run.sizing`); None where a recipe was named.
+    `tokenizers` is a folder of tokenizers that were learned before, for several runs.
     """
 
     recipe: Recipe
@@ -44,6 +46,8 @@ class Request:
     minutes: float | None = None
     began: float = field(default_factory=time.monotonic)
     is_step: bool = False
+    own_keys: frozenset[str] | None = None
+    tokenizers: Path | None = None
 
     @classmethod
     def by_name(
@@ -53,7 +57,8 @@ class Request:
 
         Raises UsageError.
         """
-        return cls(load_recipe(recipe, settings), **options)
+        own = own_keys(settings) if recipe is None else None
+        return cls(load_recipe(recipe, settings), own_keys=own, **options)
 
     def checked(self) -> "Request":
         """Return the request, with the split of the run that its folder holds, if any.

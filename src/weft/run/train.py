@@ -7,6 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -65,7 +66,9 @@ def train(
         own = Log(folder.metrics, quiet=quiet, verbose=verbose)
         log = (log or own) if world.is_first else Log(quiet=True)
         with cores_shared_by(world.local_size):  # all read and check it at once
-            material = read_material(request)
+            material = read_material(request, world)
+        if request.minutes is None:
+            request = replace(request, minutes=material.sizing.minutes)
         recipe = material.recipe
         refuse_shares(recipe.training.grad_accum_steps, world, size_keys(recipe))
         with world.in_turn():  # only the first takes the lock; the others read

@@ -78,8 +78,7 @@ def train_in_steps(
             for place in (out, files.folder, files.course, text):
                 durable.remove_leftovers(place)
             assert isinstance(request.recipe, TranslationRecipe)
-            seed = request.recipe.data.seed
-            material = gathered.written(text, seed, use.denoise)
+            material = gathered.written(text, request.recipe, use.denoise)
             clock = Clock(_minutes(request), steps_of(material, use))
             notes = (*request.notes, *material.notes)
             updates = request.recipe.training.max_steps
@@ -196,7 +195,7 @@ def _improved(
     if not texts:
         return steps.without(f"{name}-{number}", model)
     texts = steps.together(direction.pairs, texts)
-    new = steps.learn(f"{name}-{number}", direction, texts, model.start, model)
+    new = steps.learn(f"{name}-{number}", direction, texts, model.folder, model)
     return new if new.is_better(model) else model
 
 
@@ -212,7 +211,7 @@ def _taught_by_itself(steps: Steps, number: int, model: Learned) -> Learned:
         return steps.without(f"self-{number}", model)
     direction = model.direction
     texts = steps.together(direction.pairs, (*model.made, *made))
-    new = steps.learn(f"self-{number}", direction, texts, model.start, model)
+    new = steps.learn(f"self-{number}", direction, texts, model.folder, model)
     return new if new.is_better(model) else model
 
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from weft.config import TranslationRecipe
+from weft.config import TokenizerSection, TranslationRecipe
 from weft.data.base import spread
 from weft.data.check.finding import counted
 from weft.data.corpus import ParallelText, fold
 from weft.data.detection import Detector
 from weft.data.formats.lines import read_lines
 from weft.data.languages import UNKNOWN
-from weft.data.masked import masked
+from weft.data.learning import learn_tokenizers
+from weft.data.masked import MASK, masked
 from weft.data.mono import Sentences, read_mono
 from weft.data.normalize import replace_surrogates
 from weft.data.profile import learn_profiles
@@ -26,6 +27,7 @@ from weft.data.train_text import MonoText, TrainText, refuse_other_languages
 from weft.errors import DataError, UsageError
 from weft.folder import durable
 from weft.run.request import Request
+from weft.tasks.trainable import write_tokenizers
 
 # sentences of the text in one language for each pair: what more teaches is not worth its time
 MOST_MADE = 20
@@ -61,7 +63,8 @@ class Direction:
     """A direction of translation, and the text for a model of it.
 
     `sentences` are the target side of the pairs, `mono` more text in the target's language, if
-    there is any; each file has a sentence a line.
+    there is any; each file has a sentence a line. `tokenizers` is the folder of those that all
+    models have, so that one can start from another.
     """
 
     src_lang: str
@@ -71,6 +74,7 @@ class Direction:
     test: str | None
     sentences: Path
     mono: Path | None
+    tokenizers: Path
 
 
 @dataclass(frozen=True)
@@ -113,13 +117,18 @@ class Gathered:
             "mono": [keyed_hash(0, *text.lines).hex() for text in self.mono],
         }
 
-    def written(self, folder: Path, seed: int, denoise: bool) -> Material:
+    def written(
+        self, folder: Path, recipe: TranslationRecipe, denoise: bool
+    ) -> Material:
         """Write the files that the steps read; masked text where they `denoise`.
 
         Raises FolderError where that fails.
         """
         durable.make_folder(folder)
+        seed = recipe.data.seed
         forward, reverse = _written(self, folder, seed)
+        more = [MASK] if denoise else []
+        _learn_tokenizers(recipe.tokenizer, forward, reverse, more)
         masked_text = _write_masked(forward, reverse, folder, seed) if denoise else ()
         counts = (len(text.lines) for text in self.mono)
         return Material(
@@ -242,9 +251,38 @@ def _written(
         sentences = folder / f"sentences.{second}"
         own = mono[0] if is_turned else mono[1]
         test = None if is_turned else names.get("test")
-        return Direction(first, second, trained, names["dev"], test, sentences, own)
+        tokenizers = folder / f"tokenizers-{first}-{second}"
+        return Direction(
+            first, second, trained, names["dev"], test, sentences, own, tokenizers
+        )
 
     return direction(src, tgt, False), direction(tgt, src, True)
+
+
+def _learn_tokenizers(
+    section: TokenizerSection,
+    forward: Direction,
+    reverse: Direction,
+    more: Sequence[str],
+) -> None:
+    """Learn the tokenizers of all models from the pairs, the text in one language and `more`,
+    unless that is done.
+    """
+    if reverse.tokenizers.is_dir():
+        return
+    src, tgt = ([*_sentences(of), *more] for of in (reverse, forward))
+    learned = learn_tokenizers(section, src, tgt)
+    if not forward.tokenizers.is_dir():
+        write_tokenizers(forward.tokenizers, learned)
+    write_tokenizers(reverse.tokenizers, learned[::-1])
+
+
+def _sentences(direction: Direction) -> Iterator[str]:
+    """Yield the sentences of the target's language, as many as a machine may translate."""
+    own = list(read_lines(direction.sentences))
+    yield from own
+    if direction.mono is not None:
+        yield from islice(read_lines(direction.mono), MOST_MADE * len(own))
 
 
 def _write_masked(
@@ -255,9 +293,7 @@ def _write_masked(
     masks: list[str] = []
     whole: list[str] = []
     for direction in (forward, reverse):
-        lines = list(read_lines(direction.sentences))
-        if direction.mono is not None:
-            lines += islice(read_lines(direction.mono), MOST_MADE * len(lines))
+        lines = list(_sentences(direction))
         for _ in range(_WAYS):
             masks += (masked(line, rng) for line in lines)
             whole += lines

@@ -7,9 +7,9 @@ from weft.data.check.finding import counted
 from weft.run.course.material import MOST_MADE, Direction, Material, MonoUse
 from weft.run.course.record import CourseRecord
 
-# shares of the time: of a run on pairs alone, of one on all text, of translating one's text and the
-# pairs' targets
-ALONE, ON_ALL, MADE, AGAIN = 2.0, 6.0, 1.0, 0.5
+# shares of the time: of a run on pairs alone, of the one that writes what others learn from, of one
+# on all text, of translating one's text and the pairs' targets
+ALONE, WRITER, ON_ALL, MADE, AGAIN = 2.0, 3.0, 6.0, 1.5, 0.5
 # of the minutes left, which a run needs at least
 LEAST_MINUTES = 0.1
 # minutes of a course that says neither minutes nor steps
@@ -39,7 +39,7 @@ def steps_of(material: Material, use: MonoUse) -> list[Step]:
         does = f"a model that restores text with masked spans, {restored}"
         steps.append(Step("denoised", does, ALONE))
         steps.append(Step("pairs-denoised", f"{there}, the same from there", ALONE))
-    steps.append(Step("reverse", f"{back}, from the {pairs} alone", ALONE))
+    steps.append(Step("reverse", f"{back}, from the {pairs} alone", WRITER))
     for number in range(1, use.rounds + 1):
         if number > 1:
             steps += _improving(number, "reverse", reverse, forward, material)

@@ -12,7 +12,7 @@ from weft.console import stages
 from weft.data.check.finding import counted
 from weft.data.corpus import SourceText, read_pairs
 from weft.data.formats.lines import read_lines
-from weft.data.train_text import TrainText
+from weft.data.train_text import MADE, TrainText
 from weft.errors import DataError, UsageError
 from weft.folder.layout import RunFolder
 from weft.recipes.file import with_values
@@ -29,28 +29,25 @@ from weft.tasks.translation import Translation
 from weft.training.log import Log
 
 OF_RUN = 0.95  # of a step's time, the rest being for its scores on dev
-# rows that a model soon learns by heart, and the dropout that holds it back where the recipe leaves
-# it open (docs/experiments.md, "Text in one language: a first look")
-FEW_ROWS = 20_000
-DROPOUT_OF_FEW = 0.3
 # of the rows that an epoch reads, those of people's pairs; beside many that a machine made they are
 # read more than once
 LEAST_OF_PEOPLE = 0.25
+# of the training steps, those on all text; what comes last are the pairs of people alone
+OF_ALL = 0.65
 _TRIED = 48  # sentences that tell how long translating takes
 _LEAST_MADE = 100
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A model of a course: the step that it is of, what it learned from and started from, and its
-    scores on dev, by beam search as it is used.
+    """A model of a course: the step that it is of, what it learned from, and its scores on dev, by
+    beam search as it is used.
     """
 
     step: str
     folder: Path
     direction: Direction
     texts: tuple[TrainText, ...]
-    start: Path | None
     bleu: float
     chrf: float
 
@@ -104,9 +101,7 @@ class Steps:
             took = round(time.monotonic() - began, 1)
             self.record.note(name, seconds=took, **scores)
         known = self.record.begun(name)
-        learned = Learned(
-            name, folder, direction, texts, start, known["bleu"], known["chrf"]
-        )
+        learned = Learned(name, folder, direction, texts, known["bleu"], known["chrf"])
         self.log.note(self._gain(learned, beside))
         return learned
 
@@ -233,13 +228,14 @@ class Steps:
             # the texts of a step stand in its own direction
             "data.directions": "one",
         }
+        if any(text.made for text in texts) and not recipe.data.mixtures:
+            values["data.mixtures"] = [
+                {"until": OF_ALL},
+                {"until": 1.0, "weights": {MADE: 0.0}},
+            ]
         if is_turned and tokenizer.src != tokenizer.tgt:
             sides = tokenizer.model_dump(mode="json", include={"src", "tgt"})
             values |= {"tokenizer.src": sides["tgt"], "tokenizer.tgt": sides["src"]}
-        rows = self.material.num_pairs + self._num_made(texts)
-        is_open = "dropout" not in recipe.model.model_fields_set
-        if is_open and rows < FEW_ROWS and texts is not self.material.masked:
-            values["model.dropout"] = DROPOUT_OF_FEW
         is_pairs = texts == direction.pairs
         notes = self.request.notes
         if not is_turned:
@@ -253,6 +249,7 @@ class Steps:
             test=direction.test,
             glossary=None if is_turned else self.request.glossary,
             start_from=start,
+            tokenizers=direction.tokenizers,
             # of pairs that a machine made, no fault stops the others
             allow_bad_data=self.request.allow_bad_data or not is_pairs,
             notes=notes,
