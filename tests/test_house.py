@@ -196,7 +196,8 @@ run.repetition: config data folder recipes run.begun run.record training
 run.publication: data folder kernels run.card run.judging run.record run.repetition tasks training
 run.planning: config data folder run.request tasks training
 run.sizing: config data folder kernels run.request training
-run.preparing: config data folder kernels predict recipes run.origin run.planning run.record run.request run.sizing tasks training
+run.preparing: config data folder kernels predict recipes run.origin run.planning run.record run.request run.sizing\
+ tasks training
 run.card: data tasks
 run.by_workers: cluster data folder run.translations
 run: config data folder kernels recipes run run.beginning\

@@ -146,7 +146,9 @@ def test_in_int8_every_number_is_the_nearest_step(name: str, tmp_path: Path) -> 
     assert (
         "numbers as rounding to int8 gives them, within half a step" in weights.line()
     )
-    assert 1e-4 < logits.largest < 1
+    # without such instructions CTranslate2 adds two products in 16 bits, which are too few
+    most = 1.0 if "vnni" in Path("/proc/cpuinfo").read_text("utf-8") else 20.0
+    assert 1e-4 < logits.largest < most
     assert logits.tolerance is None
     stored = read_model(tmp_path / "out" / "model.bin")
     matrices = [name for name in stored if name.endswith("/weight")]
