@@ -59,6 +59,14 @@ def test_a_person_s_settings_stand_and_a_named_recipe_leaves_nothing_open(
     own = asked(tmp_path, "model.d_model=96", "batches.batch_size=8")
     values = choose_sizing(own, 5_000, 1).values
     assert [*values] == ["model.dropout"]
+    heads = asked(tmp_path, "model.num_key_value_heads=4")
+    of_width = SIZES[0].values().keys()
+    assert not of_width & choose_sizing(heads, 5_000, 1).values.keys()
+    noam = choose_sizing(asked(tmp_path, "training.schedule=noam"), 5_000, 1)
+    assert "training.learning_rate" not in noam.values
+    assert noam.values["model.d_model"] == SIZES[1].d_model
+    recurrent = asked(tmp_path, "model.kind=recurrent")
+    assert choose_sizing(recurrent, 5_000, 1) == sizing.NOTHING
     steps = choose_sizing(asked(tmp_path, "training.max_steps=9"), 5_000, 1)
     assert steps.minutes is None
     assert choose_sizing(asked(tmp_path, name="en-de"), 5_000, 1) == sizing.NOTHING

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from weft.config import TranslationRecipe
+from weft.config import Seq2SeqSection, TranslationRecipe
 from weft.data.check.finding import counted
 from weft.errors import FolderError
 from weft.folder import durable
@@ -30,6 +30,14 @@ FEW = 5_000
 USUAL_PEAK = (
     1.5e11  # multiplications and additions a second of two cores, where none is known
 )
+# keys that a width must fit, and those that a learning rate must
+OF_WIDTH = {
+    "model.d_model",
+    "model.num_heads",
+    "model.num_key_value_heads",
+    "model.head_dim",
+}
+OF_RATE = {"training.schedule", "training.optimizer"}
 CHOSEN = "chosen"  # the key of a run's record
 
 
@@ -87,6 +95,8 @@ def choose_sizing(request: Request, num_pairs: int, num_processes: int) -> Sizin
     """
     if request.own_keys is None or not isinstance(request.recipe, TranslationRecipe):
         return NOTHING
+    if not isinstance(request.recipe.model, Seq2SeqSection):  # a recurrent one
+        return NOTHING
     begun = _as_begun(request)
     if begun is not None:
         return Sizing(_open(begun, request.own_keys))
@@ -113,7 +123,7 @@ def sizes(num_pairs: int, flop: float) -> dict[str, Any]:
     """Return the keys of a translator for so many pairs, and so many multiplications and additions
     at the rate of large matrix products.
     """
-    size = max(filter(lambda size: size.least_flop <= flop, SIZES), key=_width)
+    size = [size for size in SIZES if size.least_flop <= flop][-1]
     is_narrowest = size is SIZES[0]
     tokens = TOKENS_PER_BATCH if is_narrowest else TOKENS_OF_MANY
     values = {**size.values(), "batches.tokens_per_batch": tokens}
@@ -126,10 +136,6 @@ def usual_minutes(num_pairs: int) -> float:
     """Return how long a run takes on so many pairs, where nobody says it."""
     minutes = MINUTES_OF_FEW * (max(num_pairs, 1) / FEW) ** POWER
     return float(round(min(max(minutes, FEWEST_MINUTES), MOST_MINUTES)))
-
-
-def _width(size: Size) -> int:
-    return size.d_model
 
 
 def _peak(recipe: TranslationRecipe) -> float:
@@ -158,10 +164,8 @@ def _open(values: Mapping[str, Any], own_keys: Set[str]) -> dict[str, Any]:
     excluded = own_keys
     if "batches.batch_size" in own_keys:
         excluded = own_keys | {"batches.tokens_per_batch"}
-    if "model.d_model" in own_keys:
-        excluded = excluded | {
-            "model.d_ff",
-            "model.num_heads",
-            "training.learning_rate",
-        }
+    if own_keys & OF_WIDTH:  # what was not set then fits the default width
+        excluded = excluded | SIZES[0].values().keys()
+    if own_keys & OF_RATE:
+        excluded = excluded | {"training.learning_rate"}
     return {key: value for key, value in values.items() if key not in excluded}
